@@ -34,6 +34,11 @@ pub enum Driving {
     /// answered while no call is made (acknowledgements, too, leave with the next call), so call often or
     /// [`wait`](crate::Connection::wait), or peers will think this end dead.
     Caller,
+    /// The callers, as with `Caller`, and a thread of the device's own while none of them calls: it takes the loop over after
+    /// half a millisecond without a call, or at once when a caller [says](crate::Device::rest) that it goes to sleep elsewhere, and
+    /// gives it back to who polls. So messages have the latency of `Caller`, and an application that computes is alive to its
+    /// peers.
+    Standby,
 }
 
 /// What the loop does when there is nothing to do.

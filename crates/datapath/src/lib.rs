@@ -72,6 +72,7 @@ mod threads;
 
 pub use api::{
     Accepting, Attempt, Connection, Device, Events, Fenced, Listener, ProtectionDomain, Registration, Remote,
+    Turned,
 };
 pub use completion::Completion;
 pub use config::{ConfigError, DeviceConfig, Driving, MAX_PATHS, Unprotected, Waiting};

@@ -142,6 +142,8 @@ pub(crate) struct Shared<C = Command, H = Arc<ConnectionShared>> {
     pub(crate) hook: OnceLock<Hook>,
     /// There is something that the hook has not been called for.
     stirred: AtomicBool,
+    /// Whoever turns the loop is to look up from it before it sleeps.
+    roused: AtomicBool,
 }
 
 impl<C, H> Shared<C, H> {
@@ -155,6 +157,7 @@ impl<C, H> Shared<C, H> {
             broken: OnceLock::new(),
             hook: OnceLock::new(),
             stirred: AtomicBool::new(false),
+            roused: AtomicBool::new(false),
         }
     }
 
@@ -194,9 +197,19 @@ impl<C, H> Shared<C, H> {
         }
     }
 
-    /// The loop wants to sleep: false if it must not, because a command has come.
+    /// Whoever turns the loop, or waits for it, looks again at what it does so for.
+    pub(crate) fn rouse(&self) {
+        self.roused.store(true, Ordering::Release);
+        if self.parking.must_wake() {
+            self.waker.wake();
+        }
+        self.signal.notify();
+    }
+
+    /// The loop wants to sleep: false if it must not, because a command has come or it was roused.
     pub(crate) fn park(&self) -> bool {
-        self.parking.park(|| self.commands.is_empty())
+        // Who rouses it has said why before.
+        self.parking.park(|| self.commands.is_empty() && !self.roused.swap(false, Ordering::Acquire))
     }
 
     /// The loop is awake.
@@ -351,6 +364,14 @@ mod tests {
         shared.ask(Command::Stop);
         assert!(!shared.park());
         assert!(matches!(shared.commands.pop(), Some(Command::Stop)));
+        assert!(shared.park());
+    }
+
+    #[test]
+    fn a_loop_that_is_roused_does_not_sleep_once() {
+        let shared: Shared = Shared::new(Waker::new().unwrap());
+        shared.rouse();
+        assert!(!shared.park());
         assert!(shared.park());
     }
 

@@ -350,10 +350,11 @@ fn receives_that_the_hook_posts_are_there_before_the_first_message() {
 
 #[test]
 fn a_hook_may_be_the_last_to_hold_its_device() {
-    for round in 0..20 {
+    for round in 0..40 {
         let server = open(&config());
         let _listener = server.listen().unwrap();
-        let device = open(&config());
+        let driving = if round % 2 == 0 { Driving::Thread { core: None } } else { Driving::Standby };
+        let device = open(&DeviceConfig { driving, ..config() });
         let events = device.events();
         // Held by the hook alone, and let go there when something happens.
         let held = Arc::new(Mutex::new(None));
@@ -412,7 +413,11 @@ fn where_callers_turn_the_loop_those_who_post_do_not_call_the_hook() {
     let config = DeviceConfig { driving: Driving::Caller, ..config() };
     let (client, server) = (Engine::start(&config, 0), Engine::start(&config, 0));
     let _accepting = server.events.accept().unwrap();
-    let turn = || [&client, &server].iter().for_each(|engine| engine.device.progress());
+    let turn = || {
+        [&client, &server].iter().for_each(|engine| {
+            engine.device.progress();
+        });
+    };
     client.events.connect(1, server.device.local_addr());
     let number_open = |engine: &Engine| engine.open.lock().unwrap().len();
     until("both ends are open", || {

@@ -288,7 +288,9 @@ fn a_device_closes_with_a_connection_half_open() {
         }
         if confirms_after_all {
             peer.go_on(true);
-            (0..100).for_each(|_| server.progress());
+            (0..100).for_each(|_| {
+                server.progress();
+            });
         }
         drop(server);
     }

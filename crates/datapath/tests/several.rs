@@ -76,6 +76,11 @@ fn driven_by_whoever_waits() {
 }
 
 #[test]
+fn driven_by_whoever_waits_or_the_thread() {
+    a_server_of_one_thread(Driving::Standby);
+}
+
+#[test]
 fn waiting_for_nothing_ends() {
     let device = Device::open(DeviceConfig::loopback()).unwrap();
     assert!(device.wait_until(Duration::from_millis(1), || None::<()>).unwrap().is_none());

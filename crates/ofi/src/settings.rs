@@ -5,7 +5,7 @@
 //! | `PATHWEAVE_KEY_FILE` | the cluster's key: a file with 64 hexadecimal digits that nobody else can read |
 //! | `PATHWEAVE_PROTECTION` | `encrypt` (default), `auth-only` or `insecure`; the last needs no key |
 //! | `PATHWEAVE_IFACE`, `PATHWEAVE_ADDRESS` | the network interface, by name or by one of its addresses; several with commas |
-//! | `PATHWEAVE_PATHS` | paths of each connection, 1 to 256; 16 unless said otherwise |
+//! | `PATHWEAVE_PATHS` | paths of each connection, 1 to 256; 16 unless said otherwise, and on loopback, which is one path, 1 |
 //! | `PATHWEAVE_SCHEME` | transport scheme; `udmp` unless said otherwise |
 //! | `PATHWEAVE_LINE_RATE` | rate of the interfaces together, as `25Gbps`; what the system says of them unless given |
 //! | `PATHWEAVE_MTU` | bytes of a packet on the link, IP header included; the interface's unless given |
@@ -15,7 +15,7 @@
 //! | `PATHWEAVE_EAGER` | bytes of the largest message that is sent at once and copied, 1024 to 65536; 16384 |
 //! | `PATHWEAVE_UNEXPECTED_BYTES` | bytes of payload an endpoint keeps of messages nobody waits for yet; 64 MiB |
 //! | `PATHWEAVE_SHARED_MEMORY` | `on` (default), or `off`: ranks on one host talk over the network, too |
-//! | `PATHWEAVE_PROGRESS` | `auto` (default), or `caller`: without a thread, for tests |
+//! | `PATHWEAVE_PROGRESS` | `auto` (default): whoever calls, and a thread while nobody does; `thread`: always the thread; `caller`: without a thread, for tests |
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -66,8 +66,10 @@ pub(crate) enum Where {
 /// Who runs the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// A thread.
+    /// Whoever calls, and a thread while nobody does.
     Auto,
+    /// A thread.
+    Thread,
     /// Whoever calls.
     Caller,
 }
@@ -87,7 +89,8 @@ pub(crate) struct Settings {
     pub(crate) key: Option<ClusterKey>,
     pub(crate) protection: Protection,
     pub(crate) place: Where,
-    pub(crate) paths: u16,
+    /// As far as it is said.
+    pub(crate) paths: Option<u16>,
     pub(crate) scheme: String,
     pub(crate) line_rate: Option<Rate>,
     pub(crate) link_mtu: Option<usize>,
@@ -139,7 +142,7 @@ impl Settings {
             key,
             protection,
             place,
-            paths: from.number("PATHWEAVE_PATHS", 1..=u64::from(MAX_PATHS))?.unwrap_or(16) as u16,
+            paths: from.number("PATHWEAVE_PATHS", 1..=u64::from(MAX_PATHS))?.map(|paths| paths as u16),
             scheme,
             line_rate: from.parsed("PATHWEAVE_LINE_RATE", "1Mbps to 10000Gbps, as 25Gbps", rate)?,
             link_mtu: from.number("PATHWEAVE_MTU", 448..=65_536)?.map(|bytes| bytes as usize),
@@ -155,7 +158,7 @@ impl Settings {
                 .number("PATHWEAVE_UNEXPECTED_BYTES", 1 << 20..=1 << 40)?
                 .unwrap_or(64 << 20) as usize,
             progress: from
-                .parsed("PATHWEAVE_PROGRESS", "auto or caller", progress)?
+                .parsed("PATHWEAVE_PROGRESS", "auto, thread or caller", progress)?
                 .unwrap_or(Progress::Auto),
             shared_memory: from
                 .parsed("PATHWEAVE_SHARED_MEMORY", "on or off", shared_memory)?
@@ -257,6 +260,7 @@ fn shared_memory(text: &str) -> Option<SharedMemory> {
 fn progress(text: &str) -> Option<Progress> {
     match text {
         "auto" => Some(Progress::Auto),
+        "thread" => Some(Progress::Thread),
         "caller" => Some(Progress::Caller),
         _ => None,
     }
@@ -281,7 +285,7 @@ mod tests {
         let error = read(&[]).unwrap_err();
         assert!(error.contains("no key") && error.contains("PATHWEAVE_KEY_FILE"), "{error}");
         let settings = read(&[OPEN]).unwrap();
-        assert_eq!((settings.protection, settings.paths), (Protection::Insecure, 16));
+        assert_eq!((settings.protection, settings.paths), (Protection::Insecure, None));
         let error = read(&[("PATHWEAVE_KEY_FILE", "/nonexistent/key")]).unwrap_err();
         assert!(error.contains("/nonexistent/key"), "{error}");
     }
@@ -309,7 +313,7 @@ mod tests {
             ("PATHWEAVE_PEER_TIMEOUT", "0", "1 to 3600"),
             ("PATHWEAVE_EAGER", "100", "1024 to 65536"),
             ("PATHWEAVE_UNEXPECTED_BYTES", "1", "1048576"),
-            ("PATHWEAVE_PROGRESS", "manual", "auto or caller"),
+            ("PATHWEAVE_PROGRESS", "manual", "auto, thread or caller"),
             ("PATHWEAVE_SHARED_MEMORY", "0", "on or off"),
         ] {
             let error = match variable {
@@ -343,7 +347,7 @@ mod tests {
         assert_eq!(settings.place, Where::Interfaces(vec!["eth1".into()]));
         let two = read(&[OPEN, ("PATHWEAVE_ADDRESS", "10.0.1.1, 10.0.2.1")]).unwrap().place;
         assert_eq!(two, Where::Addresses(["10.0.1.1", "10.0.2.1"].map(|ip| ip.parse().unwrap()).to_vec()));
-        assert_eq!((settings.paths, settings.ports), (4, Some(18_500..=18_600)));
+        assert_eq!((settings.paths, settings.ports), (Some(4), Some(18_500..=18_600)));
         assert_eq!(settings.line_rate, Some(Rate::from_gbps(25)));
         assert_eq!((settings.waiting, settings.peer_timeout), (Waiting::Busy, Duration::from_secs(7)));
         assert_eq!((settings.eager_bytes, settings.link_mtu), (2_048, None));

@@ -103,6 +103,60 @@ fn a_sleep_ends_in_time() {
     assert!(start.elapsed() >= Duration::from_millis(100) && start.elapsed() < Duration::from_secs(10));
 }
 
+/// As `fi_cq_sread` for one entry.
+fn sleep(node: &Node, timeout_ms: i32) -> isize {
+    let mut entry = [0u8; 48];
+    // SAFETY: room for one entry.
+    unsafe { ((*(*node.cq).ops).sread)(node.cq, entry.as_mut_ptr().cast(), 1, std::ptr::null(), timeout_ms) }
+}
+
+#[test]
+fn a_sleep_ends_for_messages_for_a_signal_and_for_what_another_thread_does() {
+    let pair = Pair::new();
+    let (near, to_far, rounds) = (unsafe_send(&pair.near), pair.to_far, 1_000);
+    let mut into = vec![0; 4];
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let near = near;
+            for index in 0..rounds {
+                near.0.tsend(to_far, 1, b"wake", index);
+                near.0.done();
+            }
+        });
+        for index in 0..rounds {
+            pair.far.trecv(FI_ADDR_UNSPEC, 1, 0, slot(&mut into), index);
+            assert_eq!(sleep(&pair.far, 30_000), 1, "round {index}");
+        }
+    });
+    let own = pair.far.insert(&pair.far.name());
+    for round in 0..20 {
+        let sleeper = unsafe_send(&pair.far);
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(move || {
+                let sleeper = sleeper;
+                sleep(sleeper.0, 30_000)
+            });
+            // Sometimes it sleeps already, sometimes not yet.
+            std::thread::sleep(Duration::from_micros(300 * round));
+            if round % 2 == 0 {
+                // A signal ends the sleep of those that sleep.
+                while !sleeper.is_finished() {
+                    // SAFETY: a queue that is open.
+                    unsafe { ((*(*pair.far.cq).ops).signal)(pair.far.cq) };
+                    std::thread::yield_now();
+                }
+                assert_eq!(sleeper.join().unwrap(), -(FI_EAGAIN as isize));
+            } else {
+                // Two entries: the receive's and the send's.
+                pair.far.trecv(FI_ADDR_UNSPEC, 2, 0, slot(&mut into), 1);
+                pair.far.tsend(own, 2, b"self", 2);
+                assert_eq!(sleeper.join().unwrap(), 1);
+                pair.far.done();
+            }
+        });
+    }
+}
+
 #[test]
 fn a_queue_of_one_keeps_thousands_of_entries() {
     let pair = Pair::new();

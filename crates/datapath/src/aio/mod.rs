@@ -57,7 +57,7 @@ impl Device {
     /// # Errors
     /// [`OpenError`].
     pub fn open(mut config: DeviceConfig) -> Result<Self, OpenError> {
-        if config.driving == Driving::Caller {
+        if matches!(config.driving, Driving::Caller | Driving::Standby) {
             config.driving = Driving::Thread { core: None };
         }
         let device = api::Device::open(config)?;

@@ -10,7 +10,7 @@ use pathweave_transport::{Access, Keys};
 
 use super::connection::Connection;
 use super::domain::{Numbers, ProtectionDomain};
-use super::driver::Driver;
+use super::driver::{Driver, Turned};
 use super::events::Events;
 use super::inner::Inner;
 use super::listener::Listener;
@@ -86,7 +86,7 @@ impl Device {
     /// ever: let it hold them by a [`Weak`](std::sync::Weak). Should it be the last to hold one, the device is closed
     /// without waiting for its thread.
     ///
-    /// Where [callers](crate::Driving::Caller) turn the loop, the hook is called by who polls, waits or
+    /// Where [callers](crate::Driving) turn the loop, the hook is called by who polls, waits or
     /// [turns](Device::progress), and never in a call that posts; and not for the end of the loop, which callers see.
     ///
     /// # Errors
@@ -410,9 +410,22 @@ impl Device {
         &self.inner.shared
     }
 
-    /// Turns the loop once, where [`Driving::Caller`](crate::Driving::Caller) says that callers do.
-    pub fn progress(&self) {
-        self.inner.driver.nudge(&self.inner.shared);
+    /// Turns the loop once, where callers do ([`Driving::Caller`](crate::Driving), [`Driving::Standby`](crate::Driving)) and none
+    /// does just now. Says whether this call has.
+    pub fn progress(&self) -> Turned {
+        self.inner.driver.nudge(&self.inner.shared)
+    }
+
+    /// The caller goes to sleep where it does not see what arrives here. With [`Driving::Standby`](crate::Driving) the
+    /// device's thread takes the loop over at once, without waiting for a lull; otherwise this does nothing.
+    pub fn rest(&self) {
+        self.inner.driver.rest();
+    }
+
+    /// Has all that are in [`wait_until`](Device::wait_until) ask once more whether they are `ready`: what they wait for has come
+    /// about elsewhere.
+    pub fn rouse(&self) {
+        self.inner.shared.rouse();
     }
 }
 

@@ -1,13 +1,14 @@
-//! Who turns the loop: a thread of the device's own, or whoever calls.
+//! Who turns the loop: a thread of the device's own, whoever calls, or either.
 
 use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::standby::Standby;
 use crate::config::{Driving, Waiting};
 use crate::error::OpenError;
 use crate::event_loop::{Drive, Turn, Until, message};
@@ -22,7 +23,60 @@ const TURNS_A_LOOK: u32 = 2;
 
 pub(crate) enum Driver {
     Thread { handle: Mutex<Option<JoinHandle<()>>>, waiting: Waiting },
-    Caller { engine: Mutex<Box<dyn Drive>>, ended: AtomicBool },
+    Callers { turns: Arc<Turns>, standby: Option<Standby> },
+}
+
+/// The loop where callers turn it.
+pub(crate) struct Turns {
+    pub(super) engine: Mutex<Box<dyn Drive>>,
+    ended: AtomicBool,
+    /// How often a caller has turned it.
+    calls: AtomicU64,
+}
+
+/// Whether a call has turned the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turned {
+    /// It has.
+    Here,
+    /// Somebody else does.
+    Elsewhere,
+}
+
+impl Turns {
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    pub(super) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// A caller turns the loop. Under the lock.
+    #[inline]
+    fn count_call(&self) {
+        self.calls.store(self.calls() + 1, Ordering::Relaxed);
+    }
+
+    /// The loop ends. Under the lock.
+    #[cold]
+    pub(super) fn end<C, H>(&self, engine: &mut dyn Drive, shared: &Shared<C, H>, reason: String) {
+        self.ended.store(true, Ordering::Release);
+        let _ = shared.broken.set(reason);
+        let _ = catch_unwind(AssertUnwindSafe(|| engine.abandon()));
+    }
+
+    /// One turn, minding its end. Under the lock.
+    fn turn<C, H>(&self, engine: &mut dyn Drive, shared: &Shared<C, H>) {
+        if self.has_ended() {
+            return;
+        }
+        self.count_call();
+        // Parking for no time says that what arrives from now on is to be looked at.
+        if let Err(reason) = guarded(|| engine.turn().and_then(|turn| engine.park(&turn, Until::AtOnce))) {
+            self.end(engine, shared, reason);
+        }
+    }
 }
 
 /// Runs the loop until it is told to stop or cannot go on.
@@ -44,14 +98,14 @@ pub(crate) fn run<C, H>(mut engine: Box<dyn Drive>, shared: &Shared<C, H>) {
     let _ = shared.call_hook();
 }
 
-const CLOSED: &str = "its owner has closed it";
+pub(super) const CLOSED: &str = "its owner has closed it";
 
 /// Does some of the loop's work. A panic is a bug, and no peer was at work, or the loop would have gone on
 /// without it; but no caller shall wait for ever because of one.
 ///
 /// # Errors
 /// Why the loop cannot go on.
-fn guarded<T>(work: impl FnOnce() -> io::Result<T>) -> Result<T, String> {
+pub(super) fn guarded<T>(work: impl FnOnce() -> io::Result<T>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(format!("the loop has failed: {error}")),
@@ -71,13 +125,18 @@ impl Driver {
         driving: Driving,
         waiting: Waiting,
     ) -> Result<Self, OpenError> {
-        Ok(match driving {
-            Driving::Caller => Driver::Caller { engine: Mutex::new(engine), ended: AtomicBool::new(false) },
-            Driving::Thread { core } => {
-                let handle = spawn(engine, shared.clone(), local, core)?;
-                Driver::Thread { handle: Mutex::new(Some(handle)), waiting }
-            }
-        })
+        if let Driving::Thread { core } = driving {
+            let own = shared.clone();
+            let handle = spawn(move || run(engine, &own), local, core)?;
+            return Ok(Driver::Thread { handle: Mutex::new(Some(handle)), waiting });
+        }
+        let (engine, ended, calls) = (Mutex::new(engine), AtomicBool::new(false), AtomicU64::new(0));
+        let turns = Arc::new(Turns { engine, ended, calls });
+        let standby = match driving {
+            Driving::Standby => Some(Standby::start(&turns, shared, local)?),
+            Driving::Thread { .. } | Driving::Caller => None,
+        };
+        Ok(Driver::Callers { turns, standby })
     }
 
     /// Hands a command to the loop.
@@ -122,28 +181,39 @@ impl Driver {
         found.transpose()
     }
 
-    /// Lets the loop see what was asked of it. Of use only where no thread turns it.
+    /// Lets the loop see what was asked of it. Of use only where callers turn it.
     #[inline]
     fn push<C, H>(&self, shared: &Shared<C, H>) {
-        if let Driver::Caller { engine, ended } = self
-            // Another thread that has it will see the command.
-            && let Ok(mut engine) = engine.try_lock()
-            && !ended.load(Ordering::Acquire)
+        if let Driver::Callers { turns, .. } = self
+            // Whoever else has it will see the command.
+            && let Ok(mut engine) = turns.engine.try_lock()
+            && !turns.has_ended()
             && let Err(reason) = guarded(|| {
                 engine.push();
                 Ok(())
             })
         {
-            fail(&mut **engine, ended, shared, reason);
+            turns.end(&mut **engine, shared, reason);
         }
     }
 
-    /// Turns the loop once. Of use only where no thread turns it.
-    pub(crate) fn nudge<C, H>(&self, shared: &Shared<C, H>) {
-        if let Driver::Caller { engine, ended } = self
-            && let Ok(mut engine) = engine.try_lock()
-        {
-            turn(&mut **engine, ended, shared);
+    /// Turns the loop once, where callers do.
+    pub(crate) fn nudge<C, H>(&self, shared: &Shared<C, H>) -> Turned {
+        let Driver::Callers { turns, standby } = self else { return Turned::Elsewhere };
+        if let Ok(mut engine) = turns.engine.try_lock() {
+            turns.turn(&mut **engine, shared);
+            return Turned::Here;
+        }
+        if let Some(standby) = standby {
+            standby.missed(shared);
+        }
+        Turned::Elsewhere
+    }
+
+    /// The caller goes to sleep where it does not see what arrives.
+    pub(crate) fn rest(&self) {
+        if let Driver::Callers { standby: Some(standby), .. } = self {
+            standby.rest();
         }
     }
 
@@ -173,20 +243,26 @@ impl Driver {
                 }
                 shared.signal.wait(deadline, ready)
             }
-            Driver::Caller { engine, ended } => loop {
-                match engine.try_lock() {
+            Driver::Callers { turns, standby } => loop {
+                match turns.engine.try_lock() {
                     Ok(mut engine) => {
-                        let result = drive(&mut **engine, ended, shared, deadline, &mut ready);
-                        drop(engine);
+                        let asleep = standby.as_ref().map(Standby::asleep);
+                        let result = drive(&mut **engine, turns, shared, deadline, &mut ready);
+                        drop((engine, asleep));
                         shared.signal.notify();
                         return result;
                     }
                     Err(TryLockError::Poisoned(_)) => return None,
                     Err(TryLockError::WouldBlock) => {
-                        // Another thread drives; it may leave any time.
+                        if let Some(standby) = standby {
+                            standby.want(shared);
+                        }
+                        // Somebody else drives, and may leave any time.
                         let soon = Instant::now() + LOOK_AGAIN;
                         let until = deadline.map_or(soon, |deadline| deadline.min(soon));
-                        if let Some(value) = shared.signal.wait(Some(until), &mut ready) {
+                        let is_free = || turns.engine.try_lock().is_ok();
+                        let look = || ready().map(Some).or_else(|| is_free().then_some(None));
+                        if let Some(Some(value)) = shared.signal.wait(Some(until), look) {
                             return Some(value);
                         }
                         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -207,12 +283,12 @@ impl Driver {
                     let _ = handle.join();
                 }
             }
-            Driver::Caller { engine, ended } => {
-                let mut engine = engine.lock().unwrap_or_else(PoisonError::into_inner);
-                turn(&mut **engine, ended, shared);
-                if !ended.swap(true, Ordering::AcqRel) {
-                    let _ = shared.broken.set(CLOSED.into());
-                    let _ = catch_unwind(AssertUnwindSafe(|| engine.abandon()));
+            Driver::Callers { standby: Some(standby), .. } => standby.stop(shared.is_in_hook()),
+            Driver::Callers { turns, standby: None } => {
+                let mut engine = turns.engine.lock().unwrap_or_else(PoisonError::into_inner);
+                turns.turn(&mut **engine, shared);
+                if !turns.has_ended() {
+                    turns.end(&mut **engine, shared, CLOSED.into());
                 }
             }
         }
@@ -243,57 +319,39 @@ fn look<T>(
     }
 }
 
-/// One turn, minding its end.
-fn turn<C, H>(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared<C, H>) {
-    if ended.load(Ordering::Acquire) {
-        return;
-    }
-    // Parking for no time says that what arrives from now on is to be looked at.
-    if let Err(reason) = guarded(|| engine.turn().and_then(|turn| engine.park(&turn, Until::AtOnce))) {
-        fail(engine, ended, shared, reason);
-    }
-}
-
-#[cold]
-fn fail<C, H>(engine: &mut dyn Drive, ended: &AtomicBool, shared: &Shared<C, H>, reason: String) {
-    ended.store(true, Ordering::Release);
-    let _ = shared.broken.set(reason);
-    let _ = catch_unwind(AssertUnwindSafe(|| engine.abandon()));
-}
-
 /// Turns the loop until `ready` gives something.
 fn drive<T, C, H>(
     engine: &mut dyn Drive,
-    ended: &AtomicBool,
+    turns: &Turns,
     shared: &Shared<C, H>,
     deadline: Option<Instant>,
     ready: &mut impl FnMut() -> Option<T>,
 ) -> Option<T> {
-    let mut turns = 0u32;
+    let mut looks = 0u32;
     loop {
-        if ended.load(Ordering::Acquire) {
+        if turns.has_ended() {
             return ready();
         }
+        turns.count_call();
         let result: Result<Turn, String> = guarded(|| engine.turn());
         if let Some(value) = ready() {
             return Some(value);
         }
         // Looking at the clock costs as much as a tenth of a system call, and mostly there is time left.
-        turns += 1;
-        if turns.is_multiple_of(TURNS_A_LOOK) && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        looks += 1;
+        if looks.is_multiple_of(TURNS_A_LOOK) && deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return None;
         }
         let until = deadline.map_or(Until::Timer, Until::Deadline);
         if let Err(reason) = result.and_then(|turn| guarded(|| engine.park(&turn, until))) {
-            fail(engine, ended, shared, reason);
+            turns.end(engine, shared, reason);
         }
     }
 }
 
 /// Starts the loop's thread, on its core and with timers as exact as the system has them.
-fn spawn<C: Send + 'static, H: Send + 'static>(
-    engine: Box<dyn Drive>,
-    shared: Arc<Shared<C, H>>,
+pub(super) fn spawn(
+    work: impl FnOnce() + Send + 'static,
     local: SocketAddr,
     core: Option<usize>,
 ) -> Result<JoinHandle<()>, OpenError> {
@@ -308,7 +366,7 @@ fn spawn<C: Send + 'static, H: Send + 'static>(
         if fine {
             // Without it the kernel may be 50 us late. Where it is refused, pacing is as good as that.
             let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
-            run(engine, &shared);
+            work();
         }
     };
     let thread = std::thread::Builder::new().name(format!("pathweave-{}", local.port()));

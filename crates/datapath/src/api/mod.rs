@@ -10,10 +10,12 @@ mod inner;
 mod listener;
 mod memory;
 mod opening;
+mod standby;
 
 pub use connection::Connection;
 pub use device::Device;
 pub use domain::ProtectionDomain;
+pub use driver::Turned;
 pub use events::{Accepting, Attempt, Events};
 pub use fenced::Fenced;
 pub use listener::Listener;

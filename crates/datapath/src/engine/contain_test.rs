@@ -43,7 +43,7 @@ fn exchange(near: &Connection, server: &Device, board: &Registration, salt: u8) 
 
 #[test]
 fn a_bug_costs_the_connection_in_whose_work_it_struck_and_no_other() {
-    for driving in [Driving::Thread { core: None }, Driving::Caller] {
+    for driving in [Driving::Thread { core: None }, Driving::Caller, Driving::Standby] {
         let server = Device::open(config(driving)).expect("a device");
         let client = Device::open(config(Driving::Thread { core: None })).expect("a device");
         let listener = server.listen().expect("nobody listens yet");

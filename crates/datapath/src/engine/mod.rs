@@ -199,7 +199,7 @@ impl Service for Core {
         self.acks_held_until()
     }
     fn flush_held<B: Backend>(&mut self, backend: &mut B) {
-        self.contain(Core::emit_acks);
+        self.contain(Core::emit_held_acks);
         self.io.outbound.flush(backend);
     }
     fn is_loss_due(&self) -> bool {

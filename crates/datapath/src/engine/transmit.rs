@@ -9,6 +9,7 @@ use pathweave_wire::{Body, Control as Packet, Segment};
 use super::Core;
 use super::connection::Connection;
 use super::control::{self, Control};
+use super::held_acks::Habit;
 use crate::backend::Rail;
 use crate::config::Driving;
 use crate::event_loop::Io;
@@ -39,8 +40,10 @@ impl Core {
             self.acks.settle();
         } else if self.may_hold(told) {
             // Even along with an answer they cost both ends something, and where answers come as quickly as that, the
-            // next few say it all at once; unless the peer waits for it.
-            let quick = self.io.anticipation.is_quick() && !self.acks.awaited;
+            // next few say it all at once; unless the peer waits for it, as it may where it has more to do than to wait
+            // for answers.
+            let awaited = self.acks.awaited || self.config.driving == Driving::Standby;
+            let quick = self.io.anticipation.is_quick() && !awaited;
             if !quick || self.io.now - self.acks.since.unwrap_or(self.io.now) >= RIDE_ACKS {
                 self.emit_acks_along();
             }
@@ -71,6 +74,7 @@ impl Core {
                 && endpoint.send_data(now, gate, |packet| {
                     if packet.class == Class::Data {
                         line.take(now, packet.wire_bytes);
+                        acks.sends(now, HOLD_ACKS);
                     }
                     emit(&packet);
                 })
@@ -78,7 +82,16 @@ impl Core {
 
     /// Whether what is to be acknowledged can wait a little.
     fn may_hold(&mut self, told: bool) -> bool {
-        if self.config.driving != Driving::Caller || (!told && self.acks.since.is_none()) {
+        if told {
+            self.acks.told(self.io.now);
+        }
+        let answers = match self.config.driving {
+            Driving::Thread { .. } => false,
+            Driving::Caller => true,
+            // Who says nothing now may not call for long.
+            Driving::Standby => self.acks.habit == Habit::Answers,
+        };
+        if !answers || (!told && self.acks.since.is_none()) {
             return false;
         }
         let since = *self.acks.since.get_or_insert(self.io.now);
@@ -92,7 +105,13 @@ impl Core {
         Some(since.saturating_add(HOLD_ACKS))
     }
 
-    pub(super) fn emit_acks(&mut self) {
+    /// Sends those that were held for too long.
+    pub(super) fn emit_held_acks(&mut self) {
+        self.acks.missed();
+        self.emit_acks();
+    }
+
+    fn emit_acks(&mut self) {
         for index in 0..self.acks.list.len() {
             let (to, segment) = self.acks.list[index];
             self.emit_ack(to, &segment);
@@ -105,20 +124,28 @@ impl Core {
         let mut acks = std::mem::take(&mut self.acks.list);
         acks.retain(|(to, segment)| {
             let Some(connection) = self.connections.get(ConnectionId(to.0)) else { return false };
-            let along = self.io.outbound.leaves_for(connection.lane_back(connection.on_wire(segment.path)));
-            if along {
-                self.emit_ack(*to, segment);
+            let usual = connection.lane_back(connection.on_wire(segment.path));
+            // What is said is of the path that was taken here; by which it is said matters less than that it is said at once.
+            let along = self.io.outbound.lane_along(usual);
+            if let Some(lane) = along {
+                self.emit_ack_by(lane, *to, segment);
             }
-            !along
+            along.is_none()
         });
         self.acks.list = acks;
         self.acks.settle();
     }
 
     fn emit_ack(&mut self, to: HostId, segment: &Segment) {
+        let Some(connection) = self.connections.get(ConnectionId(to.0)) else { return };
+        self.emit_ack_by(connection.lane_back(connection.on_wire(segment.path)), to, segment);
+    }
+
+    fn emit_ack_by(&mut self, lane: Lane, to: HostId, segment: &Segment) {
         let Some(connection) = self.connections.get_mut(ConnectionId(to.0)) else { return };
         self.endpoint.act_for(Some(connection.qp));
-        emit(&mut self.io.outbound, &self.io.places, connection, segment, None, Codepoint::Any);
+        let Some((way, session)) = connection.way(lane, Codepoint::Any) else { return };
+        frame::add_packet(&mut self.io.outbound, &self.io.places, session, way, segment, None);
     }
 
     /// Sends a packet that the endpoint does not know of: a probe.

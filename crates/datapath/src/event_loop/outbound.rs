@@ -175,9 +175,21 @@ impl Outbound {
     }
 
     /// Whether something leaves for this peer on this path anyway.
-    pub(crate) fn leaves_for(&self, lane: Lane) -> bool {
+    fn leaves_for(&self, lane: Lane) -> bool {
         let open = self.of_path[self.slot(lane)].map(|index| &self.filling[usize::from(index)]);
-        open.is_some_and(|batch| batch.target.lane.to == lane.to && batch.segments > 0)
+        open.is_some_and(|batch| batch.leaves_for(lane))
+    }
+
+    /// On which path, this one if possible, something leaves for a peer anyway.
+    pub(crate) fn lane_along(&self, lane: Lane) -> Option<Lane> {
+        if self.leaves_for(lane) {
+            return Some(lane);
+        }
+        let others = self.filling.iter().filter(|batch| batch.target.lane.rail == lane.rail);
+        others
+            .map(|batch| (batch, batch.target.lane))
+            .find(|(batch, _)| batch.leaves_for(lane))
+            .map(|(_, lane)| lane)
     }
 
     /// Adds a packet for which no congestion codepoint is asked: it goes along with the batch that leaves for the same
@@ -299,6 +311,11 @@ impl Batch {
         bytes: Vec::new(),
     };
 
+    /// Whether it has something for this peer.
+    fn leaves_for(&self, lane: Lane) -> bool {
+        self.target.lane.to == lane.to && self.segments > 0
+    }
+
     /// Whether a packet of `len` bytes may follow those it has.
     #[inline]
     fn takes(&self, target: &Target, len: usize, limits: Limits) -> bool {
@@ -417,6 +434,20 @@ mod tests {
             ]
         );
         assert_eq!(outbound.counters().datagrams, 6);
+    }
+
+    #[test]
+    fn an_answer_finds_what_leaves_for_its_peer_on_whatever_path() {
+        let mut outbound = Outbound::new(LIMITS, 4, 2);
+        let lane = |path| target(path).lane;
+        assert_eq!(outbound.lane_along(lane(1)), None, "nothing leaves");
+        add(&mut outbound, 2, 10, 1);
+        assert_eq!(outbound.lane_along(lane(1)), Some(lane(2)));
+        add(&mut outbound, 1, 10, 2);
+        assert_eq!(outbound.lane_along(lane(1)), Some(lane(1)), "its own path comes first");
+        let stranger = Lane { to: "10.0.0.2:5".parse().unwrap(), ..lane(1) };
+        let elsewhere = Lane { rail: Rail(1), ..lane(1) };
+        assert_eq!((outbound.lane_along(stranger), outbound.lane_along(elsewhere)), (None, None));
     }
 
     #[test]

@@ -241,7 +241,7 @@ impl RdmEndpoint {
 
     /// Turns the loop once, where callers do ([`Driving::Caller`](crate::Driving)).
     pub fn progress(&self) {
-        self.driver.nudge(&self.shared);
+        let _ = self.driver.nudge(&self.shared);
     }
 
     /// What it has counted; `None` once its loop has ended.

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use arrayvec::ArrayVec;
-use pathweave_datapath::{Accepting, ConnectionId, Device, Events, Remote, Slice};
+use pathweave_datapath::{Accepting, ConnectionId, Device, Events, Remote, Slice, Turned};
 use pathweave_tagged::{
     self as tagged, Action, Buffer, Completion, Config, Engine, Payload, PeerId, Piece, Region, RegionEvents,
     RegionId, Release, RequestId,
@@ -34,6 +34,11 @@ use crate::object::vector::Vector;
 const SMALL_PLACE: usize = 256;
 /// Most bytes of a message's header.
 const HEADER_ROOM: usize = 96;
+
+/// About as long as an answer takes.
+const LOOKS_AT_DEVICE: u64 = 64;
+/// Looks at shared memory for one at the device.
+const LOOKS_FOR_ONE_AT_DEVICE: u64 = 16;
 
 /// Most buffers of an operation: operand, comparand and result of an atomic.
 const MOST_BUFFERS: usize = 3;
@@ -164,8 +169,18 @@ impl Core {
     }
 
     /// How often in a row an application that finds nothing may look before it leaves its core to others.
-    pub(super) fn looks(&self) -> u64 {
-        self.neighbours.looks()
+    pub(super) fn looks(&self, turned: Turned) -> u64 {
+        match turned {
+            Turned::Here => self.neighbours.looks().max(LOOKS_AT_DEVICE),
+            // It waits for another thread.
+            Turned::Elsewhere => self.neighbours.looks(),
+        }
+    }
+
+    /// Whether the application, which has looked so often, is to look at the device, too: where memory is shared that costs more
+    /// than all the rest.
+    pub(super) fn looks_at_device(&self, looks: u64) -> bool {
+        !self.neighbours.is_any() || looks.is_multiple_of(LOOKS_FOR_ONE_AT_DEVICE)
     }
 
     pub(super) fn device(&self) -> Device {

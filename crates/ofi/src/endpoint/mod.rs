@@ -2,7 +2,8 @@
 //! of it.
 //!
 //! A *pass* takes what has happened on connections, hands it to the engine, and carries out what the engine wants. The
-//! device's loop runs one whenever something has happened, and so does every call that finds nothing to read.
+//! device's loop runs one whenever something has happened, and so does every call that finds nothing to read. Such a call also
+//! turns the device's loop; the device's thread does while there is none.
 
 mod buffers;
 mod core;
@@ -23,7 +24,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pathweave_datapath::{Device, DeviceConfig, Driving, OpenError, Unprotected};
+use pathweave_datapath::{Device, DeviceConfig, Driving, OpenError, Turned, Unprotected};
 use pathweave_neighbour::{Brought, Ticket};
 use pathweave_units::Rate;
 
@@ -42,6 +43,8 @@ use crate::object::vector::Vector;
 use crate::object::{Next, Progress, lock};
 use crate::settings;
 
+/// Paths of a connection through a network, unless said otherwise.
+const PATHS: u16 = 16;
 /// How long closing waits for what is not yet sent, or not yet given up.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -86,7 +89,9 @@ fn random() -> u64 {
 fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
     let settings = &domain.settings;
     let mut config = DeviceConfig::new(bind);
-    config.paths = settings.paths;
+    // Loopback is one path, whatever ports packets have.
+    let paths = if bind.ip().is_loopback() { 1 } else { PATHS };
+    config.paths = settings.paths.unwrap_or(paths);
     config.protection = settings.protection;
     config.key = settings.key.clone();
     // Only said where protection is given up by name, in the environment.
@@ -107,7 +112,8 @@ fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
     // A link too small for packets of ours fails when the device opens.
     let _ = config.fit_link(link_mtu);
     config.driving = match settings.progress {
-        settings::Progress::Auto => Driving::Thread { core: None },
+        settings::Progress::Auto => Driving::Standby,
+        settings::Progress::Thread => Driving::Thread { core: None },
         settings::Progress::Caller => Driving::Caller,
     };
     config.waiting = settings.waiting;
@@ -214,8 +220,7 @@ impl Endpoint {
         }
         let State::New(new) = std::mem::replace(&mut *state, State::Closed) else { return Ok(()) };
         let maker: Arc<dyn Progress> = self.clone();
-        let queues = [&new.reporter.transmit, &new.reporter.receive];
-        queues.into_iter().flatten().for_each(|bound| bound.queue.fed_by(Arc::downgrade(&maker)));
+        new.reporter.queues().for_each(|bound| bound.queue.fed_by(Arc::downgrade(&maker)));
         for bound in &new.reporter.counters {
             bound.counter.fed_by(Arc::downgrade(&maker));
         }
@@ -253,6 +258,21 @@ impl Endpoint {
         answer
     }
 
+    /// Turns the device's loop, if that is the caller's to do.
+    fn turn(&self) -> Turned {
+        if self.domain.settings.progress == settings::Progress::Thread {
+            return Turned::Elsewhere;
+        }
+        let device = match self.state.try_lock().as_deref() {
+            Ok(State::Enabled(core)) if core.looks_at_device(self.looks.load(Ordering::Relaxed)) => {
+                core.device()
+            }
+            _ => return Turned::Elsewhere,
+        };
+        // Not under the lock: it calls the hook, which runs a pass.
+        device.progress()
+    }
+
     fn pass(&self) {
         if let State::Enabled(core) = &mut *lock(&self.state) {
             core.pass();
@@ -285,6 +305,9 @@ impl Endpoint {
         self.linger(|| self.is_idle());
         // Not under the lock: the loop's thread may wait for it, and is waited for here.
         let before = std::mem::replace(&mut *lock(&self.state), State::Closed);
+        if let State::Enabled(core) = &before {
+            core.reporter.queues().for_each(|bound| bound.queue.move_on());
+        }
         drop(before);
     }
 
@@ -298,16 +321,7 @@ impl Endpoint {
 
 impl Progress for Endpoint {
     fn progress(&self) -> Next {
-        if self.domain.settings.progress == settings::Progress::Caller {
-            let device = match &*lock(&self.state) {
-                State::Enabled(core) => Some(core.device()),
-                State::New(_) | State::Closed => None,
-            };
-            // Not under the lock: it calls the hook, which runs a pass.
-            if let Some(device) = device {
-                device.progress();
-            }
-        }
+        let turned = self.turn();
         // Whoever holds the lock makes progress already.
         let Ok(mut state) = self.state.try_lock() else { return Next::Yield };
         let State::Enabled(core) = &mut *state else { return Next::Yield };
@@ -320,13 +334,25 @@ impl Progress for Endpoint {
         }
         let vain = self.vain.load(Ordering::Relaxed);
         add_one(&self.vain);
-        if vain < core.looks() { Next::Look } else { Next::Yield }
+        if vain < core.looks(turned) { Next::Look } else { Next::Yield }
     }
 
     fn rest(&self) {
         self.progress();
         if let State::Enabled(core) = &mut *lock(&self.state) {
+            core.device().rest();
             core.rest();
+        }
+    }
+
+    fn bed(&self) -> Option<Device> {
+        let is_callers = self.domain.settings.progress != settings::Progress::Thread;
+        match &mut *lock(&self.state) {
+            State::Enabled(core) if is_callers => {
+                core.rest();
+                Some(core.device())
+            }
+            State::Enabled(_) | State::New(_) | State::Closed => None,
         }
     }
 }

@@ -96,7 +96,7 @@ pub(super) struct Neighbours {
 impl Neighbours {
     /// Opens a place to be met at, unless memory is not to be shared.
     pub(super) fn open(settings: &Settings) -> Self {
-        let wanted = settings.shared_memory == SharedMemory::On && settings.progress == Progress::Auto;
+        let wanted = settings.shared_memory == SharedMemory::On && settings.progress != Progress::Caller;
         let reception = if wanted { Reception::open() } else { None };
         let (lanes, keys, mail) = (Slab::new(), Vec::new(), Vec::new());
         Neighbours { lanes, keys, mail, cores: cores(), budget: 0, reception }

@@ -57,6 +57,11 @@ pub(crate) struct Local {
 }
 
 impl Reporter {
+    /// The queues, one of them perhaps twice.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &BoundQueue> {
+        [&self.transmit, &self.receive].into_iter().flatten()
+    }
+
     /// Whether an operation of these flags makes an entry when it succeeds.
     pub(crate) fn wanted(bound: Option<&BoundQueue>, flags: u64) -> Report {
         match bound {

@@ -118,7 +118,7 @@ impl Domain {
     /// How long a call may sleep without looking: for ever where a thread makes progress.
     pub(crate) fn nap(&self) -> Duration {
         match self.settings.progress {
-            Progress::Auto => Duration::from_secs(1),
+            Progress::Auto | Progress::Thread => Duration::from_secs(1),
             Progress::Caller => Duration::from_millis(1),
         }
     }

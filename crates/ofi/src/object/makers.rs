@@ -1,6 +1,6 @@
 //! The endpoints whose operations end at a queue or a counter.
 
-use std::sync::{Mutex, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::{Progress, lock};
 
@@ -15,6 +15,14 @@ impl Makers {
         makers.retain(|maker| maker.strong_count() > 0);
         if !makers.iter().any(|known| known.ptr_eq(&maker)) {
             makers.push(maker);
+        }
+    }
+
+    /// The endpoint, if there is one and no other.
+    pub(crate) fn only(&self) -> Option<Arc<dyn Progress>> {
+        match &lock(&self.0)[..] {
+            [maker] => maker.upgrade(),
+            _ => None,
         }
     }
 

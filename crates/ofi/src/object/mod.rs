@@ -12,6 +12,8 @@ pub(crate) mod wait;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use pathweave_datapath::Device;
+
 /// For what is looked up with every message.
 pub(crate) type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
@@ -21,6 +23,9 @@ pub(crate) trait Progress: Send + Sync {
     fn progress(&self) -> Next;
     /// The same, before the caller goes to sleep: whatever comes from now on is seen by somebody else.
     fn rest(&self);
+    /// Where a caller sleeps best: at what its peers' packets come to, if it is the caller's to look after them. Whatever comes
+    /// otherwise is seen by somebody else.
+    fn bed(&self) -> Option<Device>;
 }
 
 /// What a caller who has found nothing does best.

@@ -197,9 +197,18 @@ impl Queue {
         mut take: impl FnMut(usize, &Entry),
     ) -> Answer<usize> {
         loop {
-            match self.read(count, &mut take) {
+            match self.take(count, &mut take) {
                 Err(Errno(FI_EAGAIN)) => {}
                 other => return other,
+            }
+            self.make();
+            if self.count.load(Ordering::Relaxed) > 0 {
+                continue;
+            }
+            match self.sleep_at_device(deadline) {
+                Some(Woken::Perhaps) => continue,
+                Some(Woken::Signalled | Woken::TooLate) => return Err(Errno(FI_EAGAIN)),
+                None => {}
             }
             self.rest();
             let state = lock(&self.state);
@@ -211,6 +220,18 @@ impl Queue {
                 (_, Woken::Signalled | Woken::TooLate) => return Err(Errno(FI_EAGAIN)),
             }
         }
+    }
+
+    /// Sleeps where packets arrive, if that is the caller's to look after and all that comes here comes from there.
+    fn sleep_at_device(&self, deadline: Option<Instant>) -> Option<Woken> {
+        let device = self.makers.only()?.bed()?;
+        let is_there = || self.count.load(Ordering::Relaxed) > 0;
+        self.waiting.sleep_at(&device, &self.state, is_there, deadline, self.nap)
+    }
+
+    /// Who feeds it has left: nobody sleeps there any more.
+    pub(crate) fn move_on(&self) {
+        self.waiting.move_on(&mut lock(&self.state).arming);
     }
 
     /// The next entry, if it is an error.

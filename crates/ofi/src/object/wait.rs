@@ -4,11 +4,15 @@
 //! is waited for, so that nothing comes unnoticed in between.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use pathweave_datapath::Device;
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::lock;
 use crate::abi::eq::*;
 use crate::abi::errno::{FI_EINVAL, FI_ENOMEM, FI_ENOSYS};
 use crate::guard::{Answer, Errno};
@@ -49,13 +53,21 @@ impl Object {
     }
 }
 
-/// Whether the next that comes is to be told through the descriptor. Belongs under the lock.
+/// Who is to be told of the next that comes. Belongs under the lock.
 #[derive(Debug, Default)]
 pub(crate) struct Arming {
+    /// Those who poll the descriptor.
     armed: bool,
     pub(super) sleepers: usize,
-    /// Grows with each call of `signal`.
-    signals: u64,
+    /// Who sleeps at a device.
+    away: Option<Away>,
+}
+
+/// A thread that sleeps at a device.
+#[derive(Debug)]
+struct Away {
+    thread: ThreadId,
+    device: Device,
 }
 
 /// What stands beside the lock.
@@ -64,6 +76,10 @@ pub(crate) struct Waiting {
     object: Object,
     pub(super) descriptor: Option<OwnedFd>,
     condition: Condvar,
+    /// Grows with each call of `signal`.
+    signals: AtomicU64,
+    /// Grows when there may be another place to sleep at.
+    changes: AtomicU64,
 }
 
 /// Why sleeping ended.
@@ -88,7 +104,8 @@ impl Waiting {
                 Some(made.map_err(|_| Errno(FI_ENOMEM))?)
             }
         };
-        Ok(Waiting { object, descriptor, condition: Condvar::new() })
+        let (signals, changes) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Waiting { object, descriptor, condition: Condvar::new(), signals, changes })
     }
 
     pub(crate) fn object(&self) -> Object {
@@ -123,12 +140,59 @@ impl Waiting {
         if arming.sleepers > 0 {
             self.condition.notify_all();
         }
+        // Who brings himself something is awake.
+        if let Some(away) = &arming.away
+            && away.thread != thread::current().id()
+        {
+            away.device.rouse();
+        }
     }
 
     /// Ends the sleep of all that sleep now.
     pub(crate) fn signal(&self, arming: &mut Arming) {
-        arming.signals += 1;
+        self.signals.fetch_add(1, Ordering::Relaxed);
         self.notify(arming);
+    }
+
+    /// Who sleeps at a device is to look for another place.
+    pub(crate) fn move_on(&self, arming: &mut Arming) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        self.notify(arming);
+    }
+
+    /// Sleeps at `device`, looking after it, until something comes, of which `is_there` tells without a lock; at most until
+    /// `deadline`, and no longer than `nap`. `None`: that is no place to sleep at, or another thread sleeps there.
+    pub(crate) fn sleep_at<T: AsMut<Arming>>(
+        &self,
+        device: &Device,
+        guarded: &Mutex<T>,
+        is_there: impl Fn() -> bool,
+        deadline: Option<Instant>,
+        nap: Duration,
+    ) -> Option<Woken> {
+        let left = left(deadline, nap);
+        if left.is_zero() {
+            return Some(Woken::TooLate);
+        }
+        let count = || (self.signals.load(Ordering::Relaxed), self.changes.load(Ordering::Relaxed));
+        let before = count();
+        {
+            let mut held = lock(guarded);
+            let away = &mut (*held).as_mut().away;
+            if away.is_some() {
+                return None;
+            }
+            *away = Some(Away { thread: thread::current().id(), device: device.clone() });
+        }
+        // What came before others knew of this sleep is seen now, and what comes later ends it.
+        let waited = device.wait_until(left, || (is_there() || count() != before).then_some(()));
+        (*lock(guarded)).as_mut().away = None;
+        waited.ok().map(|_| self.since(before.0))
+    }
+
+    /// What has happened since there were so many signals.
+    fn since(&self, signals: u64) -> Woken {
+        if self.signals.load(Ordering::Relaxed) == signals { Woken::Perhaps } else { Woken::Signalled }
     }
 
     /// Sleeps until something comes; at most until `deadline`, and no longer than `nap`.
@@ -138,19 +202,23 @@ impl Waiting {
         deadline: Option<Instant>,
         nap: Duration,
     ) -> (MutexGuard<'a, T>, Woken) {
-        let left =
-            deadline.map_or(nap, |deadline| deadline.saturating_duration_since(Instant::now()).min(nap));
+        let left = left(deadline, nap);
         if left.is_zero() {
             return (held, Woken::TooLate);
         }
-        let signals = (*held).as_mut().signals;
+        let signals = self.signals.load(Ordering::Relaxed);
         (*held).as_mut().sleepers += 1;
         let (mut held, _) = self.condition.wait_timeout(held, left).unwrap_or_else(PoisonError::into_inner);
         let arming = (*held).as_mut();
         arming.sleepers -= 1;
-        let woken = if arming.signals == signals { Woken::Perhaps } else { Woken::Signalled };
+        let woken = self.since(signals);
         (held, woken)
     }
+}
+
+/// How long to sleep: until the deadline, at most for `nap`.
+fn left(deadline: Option<Instant>, nap: Duration) -> Duration {
+    deadline.map_or(nap, |deadline| deadline.saturating_duration_since(Instant::now()).min(nap))
 }
 
 /// The deadline of a timeout in milliseconds; negative: none.

@@ -76,10 +76,11 @@ fn forbid_copies() {
     assert_eq!((copied, std::io::Error::last_os_error().raw_os_error()), (-1, Some(libc::EPERM)));
 }
 
-/// Runs all other tests of this program in processes of their own that do not share memory, and that share it but cannot copy
-/// from each other.
+/// Runs all other tests of this program in processes of their own that do not share memory, that share it but cannot copy
+/// from each other, and that leave the device to its thread.
 pub fn again_in_other_ways() {
-    for (variable, value) in [("PATHWEAVE_SHARED_MEMORY", "off"), (NO_COPIES, "1")] {
+    let ways = [("PATHWEAVE_SHARED_MEMORY", "off"), (NO_COPIES, "1"), ("PATHWEAVE_PROGRESS", "thread")];
+    for (variable, value) in ways {
         let mut again = Command::new(std::env::current_exe().unwrap());
         let output = again.args(["--skip", "again_in_other_ways"]).env(variable, value).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
