@@ -28,6 +28,30 @@ const MESSAGE_BYTES: u64 = 16_384;
 const DEPTH: u64 = 128;
 const PAYLOAD: u16 = 1_344;
 
+/// What host 0 asks for, all the time.
+#[derive(Clone, Copy)]
+struct Traffic {
+    scheme: &'static str,
+    way: Way,
+    /// Of each request.
+    bytes: u64,
+    /// Requests under way.
+    depth: u64,
+    ports: u16,
+}
+
+/// Whose memory the bytes come from.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Write,
+    Read,
+}
+
+impl Traffic {
+    /// As in the bench.
+    const WRITES: Traffic = Traffic { scheme: "udmp", way: Way::Write, bytes: MESSAGE_BYTES, depth: DEPTH, ports: PORTS };
+}
+
 /// Link of what host 0 sends on a port, and of what host 1 does.
 fn link(from: usize, port: u16, links: usize) -> usize {
     usize::from(if from == 0 { port } else { port / 4 }) % links
@@ -63,30 +87,32 @@ struct World {
     stalls: Option<Stalls>,
     wire: BTreeMap<(Time, u64), (usize, Segment)>,
     sent: u64,
+    seed: u64,
+    traffic: Traffic,
     rkey: u64,
     posted: u64,
     /// When so many bytes were done.
     log: Vec<(Time, u64)>,
 }
 
-fn host(id: usize, seed: u64) -> Host {
+fn host(id: usize, seed: u64, traffic: Traffic) -> Host {
     let line_rate = Rate::from_mbps(HOST_MBPS);
     let config = DeviceConfig { mtu_payload: PAYLOAD, line_rate, ..DeviceConfig::loopback() };
-    let found = scheme::find("udmp").expect("it is there");
-    let scheme = scheme::for_hosts(found, &config, PORTS, Some(8 << 20), None);
+    let found = scheme::find(traffic.scheme).expect("it is there");
+    let scheme = scheme::for_hosts(found, &config, traffic.ports, Some(8 << 20), None);
     let rtts = scheme::rtts(&scheme, &config, None);
     let env = PolicyEnv {
         line_rate,
         base_rtt: rtts.base,
         mtu_wire_bytes: u32::from(PAYLOAD) + 130,
         mtu_payload_bytes: PAYLOAD.into(),
-        paths: PORTS,
+        paths: traffic.ports,
         measured: Leg::with_rtt(rtts.base),
         edge: None,
     };
     let mut rng = Rng::for_component(seed, "policy", id as u64);
     let deaths = Deaths::default();
-    let policy = Watched::new(scheme.policy.build(&env, &mut rng), PORTS, rtts.least, deaths.clone());
+    let policy = Watched::new(scheme.policy.build(&env, &mut rng), traffic.ports, rtts.least, deaths.clone());
     let mut endpoint = Endpoint::new(EndpointConfig {
         mtu_payload: PAYLOAD,
         framing: Framing::Pathweave,
@@ -97,6 +123,9 @@ fn host(id: usize, seed: u64) -> Host {
         recovery: scheme.recovery,
         acks: scheme.acks,
         rto: scheme::timeouts(&config),
+        idle_rtt: scheme::span(config.base_rtt) + scheme::span(config.host_delay),
+        host_delay: scheme::span(config.host_delay),
+        max_reads_in: 128,
         ..QpConfig::new(HostId(1 - id as u32), policy, &[])
     };
     let qp = endpoint.create_qp(Time::ZERO, qp);
@@ -105,17 +134,19 @@ fn host(id: usize, seed: u64) -> Host {
 }
 
 impl World {
-    fn new(seed: u64, mbps: &[u64]) -> Self {
-        let mut hosts = [host(0, seed), host(1, seed)];
+    fn new(seed: u64, mbps: &[u64], traffic: Traffic) -> Self {
+        let mut hosts = [host(0, seed, traffic), host(1, seed, traffic)];
         let qps = [hosts[0].qp, hosts[1].qp];
         hosts[0].endpoint.connect(qps[0], qps[1]).unwrap();
         hosts[1].endpoint.connect(qps[1], qps[0]).unwrap();
-        let (len, access) = (DEPTH * MESSAGE_BYTES, Access::WRITE);
+        let (len, access) = (traffic.depth * traffic.bytes, Access::READ_WRITE);
         let region = MemoryRegion { buffer: Buffer(0), addr: 0, len, access, scope: Scope::DEFAULT };
         let rkey = hosts[1].endpoint.register(region, 0).unwrap();
         World {
             now: Time::ZERO,
             hosts,
+            seed,
+            traffic,
             rkey,
             free_at: [vec![Time::ZERO; mbps.len()], vec![Time::ZERO; mbps.len()]],
             rates: mbps.iter().map(|mbps| Rate::from_mbps(*mbps)).collect(),
@@ -130,7 +161,10 @@ impl World {
 
     /// A packet leaves a host: it waits for the link of its port, if there is room, and crosses it.
     fn launch(&mut self, from: usize, segment: Segment, wire_bytes: u32) {
-        let link = link(from, segment.path.0, self.rates.len());
+        let link = match std::env::var_os("HASH") {
+            Some(_) => Rng::for_component(self.seed, "hash", u64::from(segment.path.0) << 1 | from as u64).below(self.rates.len() as u32) as usize,
+            None => link(from, segment.path.0, self.rates.len()),
+        };
         let rate = self.rates[link];
         let free_at = &mut self.free_at[from][link];
         let waiting = rate.bytes_in(free_at.saturating_since(self.now));
@@ -144,11 +178,16 @@ impl World {
 
     /// Everything a host does now: what the loop of a device does.
     fn drain(&mut self, from: usize) {
-        while from == 0 && self.posted < self.done() / MESSAGE_BYTES + DEPTH {
+        let Traffic { way, bytes: len, depth, .. } = self.traffic;
+        while from == 0 && self.posted < self.done() / len + depth {
             // Each in a place of its own: one that overlaps another waits for it.
-            let remote_addr = self.posted % DEPTH * MESSAGE_BYTES;
-            let op = Op::Write { rkey: self.rkey, remote_addr };
-            let (wr_id, local, len) = (self.posted, Buffer(0), MESSAGE_BYTES);
+            let remote_addr = self.posted % depth * len;
+            let rkey = self.rkey;
+            let op = match way {
+                Way::Write => Op::Write { rkey, remote_addr },
+                Way::Read => Op::Read { rkey, remote_addr },
+            };
+            let (wr_id, local) = (self.posted, Buffer(0));
             let host = &mut self.hosts[0];
             host.endpoint.post(self.now, host.qp, WorkRequest { wr_id, op, local, len }).unwrap();
             self.posted += 1;
@@ -170,7 +209,7 @@ impl World {
         while let Some(event) = self.hosts[from].endpoint.poll_event() {
             if let Event::Completion(completion) = event {
                 assert_eq!(completion.status, Status::Success, "the application sees nothing of a cut");
-                self.log.push((self.now, self.done() + MESSAGE_BYTES));
+                self.log.push((self.now, self.done() + len));
             }
         }
     }
@@ -263,7 +302,7 @@ impl World {
 fn a_cut_path_costs_less_than_fifty_milliseconds() {
     for seed in 1..=6 {
         for link in 0..EQUAL_MBPS.len() {
-            let mut world = World::new(seed, &EQUAL_MBPS);
+            let mut world = World::new(seed, &EQUAL_MBPS, Traffic::WRITES);
             let cut_at = Time::from_us(400_000 + 1_700 * seed);
             world.run(cut_at);
             world.cut = Some(link);
@@ -281,8 +320,8 @@ fn a_cut_path_costs_less_than_fifty_milliseconds() {
 }
 
 /// What links carry, as a share of what they could, after a start of 700 ms.
-fn share_of_sum(seed: u64, mbps: &[u64], stalls: Option<Stalls>) -> f64 {
-    let mut world = World::new(seed, mbps);
+fn share_of_sum(seed: u64, mbps: &[u64], stalls: Option<Stalls>, traffic: Traffic) -> f64 {
+    let mut world = World::new(seed, mbps, traffic);
     world.stalls = stalls;
     let (from, time) = (Time::from_us(700_000), Duration::from_ms(1_000));
     world.run(from + time);
@@ -297,7 +336,7 @@ fn unequal_links_give_what_they_have_together() {
         [&[100, 100, 50, 10], &[200, 200, 100, 20], &[60, 60, 30, 6], &[100, 80, 60, 40, 30, 20, 10, 5]];
     for mbps in cases {
         for seed in 1..=3 {
-            let share = share_of_sum(seed, mbps, None);
+            let share = share_of_sum(seed, mbps, None, Traffic::WRITES);
             assert!(share > 0.9, "{mbps:?}, seed {seed}: {share:.3} of their sum");
         }
     }
@@ -308,8 +347,28 @@ fn unequal_links_give_what_they_have_together() {
 #[test]
 fn links_share_evenly_what_waits_in_long_queues() {
     let stalls = Stalls { every: Duration::from_ms(20), mean: Duration::from_ms(2) };
-    let mean = |mbps: &[u64], stalls| (1..=6).map(|seed| share_of_sum(seed, mbps, stalls)).sum::<f64>() / 6.0;
+    let mean = |mbps: &[u64], stalls| (1..=6).map(|seed| share_of_sum(seed, mbps, stalls, Traffic::WRITES)).sum::<f64>() / 6.0;
     let stalled = mean(&[60, 60, 30, 6], Some(stalls));
     let slow = mean(&[20, 20, 10, 2], None);
     assert!(stalled > 0.95 && slow > 0.8, "{stalled:.3} and {slow:.3} of their sums");
+}
+
+#[test]
+#[ignore]
+fn explore() {
+    let ports: u16 = std::env::var("PORTS").ok().and_then(|n| n.parse().ok()).unwrap_or(16);
+    for scheme in std::env::var("SCHEMES").unwrap_or("udmp,weave".into()).split(',') {
+        let scheme: &'static str = scheme.to_owned().leak();
+        for (way, name) in [(Way::Write, "write"), (Way::Read, "read")] {
+            for (bytes, depth) in [(16_384, 64), (16_384, 16), (32_768, 4), (32_768, 16), (65_536, 16), (131_072, 4), (524_288, 4)] {
+                let traffic = Traffic { scheme, way, bytes, depth, ports };
+                let mut all: Vec<f64> = (1..=8)
+                    .map(|seed| share_of_sum(seed, &[100, 100, 50, 10], None, traffic))
+                    .collect();
+                all.sort_by(f64::total_cmp);
+                let all: Vec<String> = all.iter().map(|x| format!("{x:.2}")).collect();
+                println!("{scheme} {name} {bytes} x {depth}: {}", all.join(" "));
+            }
+        }
+    }
 }
