@@ -38,6 +38,15 @@ struct Traffic {
     /// Requests under way.
     depth: u64,
     ports: u16,
+    hashing: Hashing,
+}
+
+/// Which ports go by which link.
+#[derive(Clone, Copy)]
+enum Hashing {
+    Even,
+    /// As switches do it: a link may have many or none.
+    Random,
 }
 
 /// Whose memory the bytes come from.
@@ -49,7 +58,14 @@ enum Way {
 
 impl Traffic {
     /// As in the bench.
-    const WRITES: Traffic = Traffic { scheme: "udmp", way: Way::Write, bytes: MESSAGE_BYTES, depth: DEPTH, ports: PORTS };
+    const WRITES: Traffic = Traffic {
+        scheme: "udmp",
+        way: Way::Write,
+        bytes: MESSAGE_BYTES,
+        depth: DEPTH,
+        ports: PORTS,
+        hashing: Hashing::Even,
+    };
 }
 
 /// Link of what host 0 sends on a port, and of what host 1 does.
@@ -83,7 +99,7 @@ struct World {
     /// When each link is free, one way and the other.
     free_at: [Vec<Time>; 2],
     rates: Vec<Rate>,
-    cut: Option<usize>,
+    cut: Vec<usize>,
     stalls: Option<Stalls>,
     wire: BTreeMap<(Time, u64), (usize, Segment)>,
     sent: u64,
@@ -150,7 +166,7 @@ impl World {
             rkey,
             free_at: [vec![Time::ZERO; mbps.len()], vec![Time::ZERO; mbps.len()]],
             rates: mbps.iter().map(|mbps| Rate::from_mbps(*mbps)).collect(),
-            cut: None,
+            cut: Vec::new(),
             stalls: None,
             wire: BTreeMap::new(),
             sent: 0,
@@ -159,16 +175,25 @@ impl World {
         }
     }
 
+    /// The link that a packet takes.
+    fn link(&self, from: usize, port: u16) -> usize {
+        let links = self.rates.len();
+        match self.traffic.hashing {
+            Hashing::Even => link(from, port, links),
+            Hashing::Random => {
+                let mut rng = Rng::for_component(self.seed, "hash", u64::from(port) << 1 | from as u64);
+                rng.below(links as u32) as usize
+            }
+        }
+    }
+
     /// A packet leaves a host: it waits for the link of its port, if there is room, and crosses it.
     fn launch(&mut self, from: usize, segment: Segment, wire_bytes: u32) {
-        let link = match std::env::var_os("HASH") {
-            Some(_) => Rng::for_component(self.seed, "hash", u64::from(segment.path.0) << 1 | from as u64).below(self.rates.len() as u32) as usize,
-            None => link(from, segment.path.0, self.rates.len()),
-        };
+        let link = self.link(from, segment.path.0);
         let rate = self.rates[link];
         let free_at = &mut self.free_at[from][link];
         let waiting = rate.bytes_in(free_at.saturating_since(self.now));
-        if self.cut == Some(link) || waiting + u64::from(wire_bytes) > QUEUE_BYTES {
+        if self.cut.contains(&link) || waiting + u64::from(wire_bytes) > QUEUE_BYTES {
             return;
         }
         *free_at = (*free_at).max(self.now) + rate.time_for(wire_bytes.into());
@@ -206,11 +231,16 @@ impl World {
             }
             self.launch(from, packet.segment, packet.wire_bytes);
         }
+        let before = self.log.len();
         while let Some(event) = self.hosts[from].endpoint.poll_event() {
             if let Event::Completion(completion) = event {
                 assert_eq!(completion.status, Status::Success, "the application sees nothing of a cut");
                 self.log.push((self.now, self.done() + len));
             }
+        }
+        if self.log.len() > before {
+            // The application asks for more at once.
+            self.drain(from);
         }
     }
 
@@ -305,7 +335,7 @@ fn a_cut_path_costs_less_than_fifty_milliseconds() {
             let mut world = World::new(seed, &EQUAL_MBPS, Traffic::WRITES);
             let cut_at = Time::from_us(400_000 + 1_700 * seed);
             world.run(cut_at);
-            world.cut = Some(link);
+            world.cut = vec![link];
             world.run(cut_at + Duration::from_ms(300));
             let (stall, recovered) =
                 (world.longest_stall(cut_at), world.recovery_ms(cut_at, &[0, 1, 2], 0.9));
@@ -347,28 +377,56 @@ fn unequal_links_give_what_they_have_together() {
 #[test]
 fn links_share_evenly_what_waits_in_long_queues() {
     let stalls = Stalls { every: Duration::from_ms(20), mean: Duration::from_ms(2) };
-    let mean = |mbps: &[u64], stalls| (1..=6).map(|seed| share_of_sum(seed, mbps, stalls, Traffic::WRITES)).sum::<f64>() / 6.0;
+    let mean = |mbps: &[u64], stalls| {
+        (1..=6).map(|seed| share_of_sum(seed, mbps, stalls, Traffic::WRITES)).sum::<f64>() / 6.0
+    };
     let stalled = mean(&[60, 60, 30, 6], Some(stalls));
     let slow = mean(&[20, 20, 10, 2], None);
     assert!(stalled > 0.95 && slow > 0.8, "{stalled:.3} and {slow:.3} of their sums");
 }
 
+/// As the libfabric provider asks for it: the default scheme of devices, on 16 ports.
+fn of_provider(way: Way, bytes: u64, depth: u64, hashing: Hashing) -> Traffic {
+    Traffic { scheme: "weave", way, bytes, depth, ports: 16, hashing }
+}
+
+/// Messages of 16 KiB and READs of 32 KiB to 512 KiB, few enough to have to wait for whatever the slowest link has got. Where packets
+/// took paths that came back well, or random ones, the worst were 0.04, with nothing under way but on the slowest link.
 #[test]
-#[ignore]
-fn explore() {
-    let ports: u16 = std::env::var("PORTS").ok().and_then(|n| n.parse().ok()).unwrap_or(16);
-    for scheme in std::env::var("SCHEMES").unwrap_or("udmp,weave".into()).split(',') {
-        let scheme: &'static str = scheme.to_owned().leak();
-        for (way, name) in [(Way::Write, "write"), (Way::Read, "read")] {
-            for (bytes, depth) in [(16_384, 64), (16_384, 16), (32_768, 4), (32_768, 16), (65_536, 16), (131_072, 4), (524_288, 4)] {
-                let traffic = Traffic { scheme, way, bytes, depth, ports };
-                let mut all: Vec<f64> = (1..=8)
-                    .map(|seed| share_of_sum(seed, &[100, 100, 50, 10], None, traffic))
-                    .collect();
-                all.sort_by(f64::total_cmp);
-                let all: Vec<String> = all.iter().map(|x| format!("{x:.2}")).collect();
-                println!("{scheme} {name} {bytes} x {depth}: {}", all.join(" "));
+fn bursts_do_not_wait_for_the_slowest_link() {
+    let stalls = Stalls { every: Duration::from_ms(20), mean: Duration::from_ms(2) };
+    for (way, bytes, depth) in [
+        (Way::Write, 16_384, 16),
+        (Way::Write, 16_384, 64),
+        (Way::Read, 32_768, 16),
+        (Way::Read, 131_072, 16),
+        (Way::Read, 524_288, 4),
+    ] {
+        for hashing in [Hashing::Even, Hashing::Random] {
+            for (stalls, floor) in [(None, 0.93), (Some(stalls), 0.88)] {
+                for seed in 1..=3 {
+                    let traffic = of_provider(way, bytes, depth, hashing);
+                    let share = share_of_sum(seed, &[100, 100, 50, 10], stalls, traffic);
+                    assert!(share > floor, "{depth} of {bytes} bytes, seed {seed}: {share:.3} of their sum");
+                }
             }
+        }
+    }
+}
+
+/// Half of four unequal links, and with them three quarters of all paths.
+#[test]
+fn two_cut_links_of_four_cost_less_than_a_tenth_of_a_second() {
+    for (way, bytes, depth) in [(Way::Write, 16_384, 64), (Way::Read, 524_288, 4)] {
+        for seed in 1..=6 {
+            let mut world =
+                World::new(seed, &[100, 100, 50, 10], of_provider(way, bytes, depth, Hashing::Even));
+            let cut_at = Time::from_us(400_000 + 1_700 * seed);
+            world.run(cut_at);
+            world.cut = vec![0, 2];
+            world.run(cut_at + Duration::from_ms(400));
+            let recovered = world.recovery_ms(cut_at, &[1, 3], 0.9);
+            assert!(recovered.is_some_and(|ms| ms <= 100), "seed {seed}, {bytes} bytes: {recovered:?} ms");
         }
     }
 }
