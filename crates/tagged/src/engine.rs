@@ -68,7 +68,9 @@ impl Engine {
     pub fn is_idle(&self, peer: PeerId) -> bool {
         let Some(Peer { link, queue }) = self.peers.get(&peer) else { return true };
         let quiet = match link {
-            Link::Up(c) => c.outbox.is_empty() && c.reading.is_empty() && c.reads.is_none() && c.writes.is_none(),
+            Link::Up(c) => {
+                c.outbox.is_empty() && c.reading.is_empty() && c.reads.is_none() && c.writes.is_none()
+            }
             Link::Down | Link::Connecting => true,
         };
         quiet
