@@ -46,7 +46,10 @@ fn main() -> ExitCode {
             let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).chain(others).collect();
             let unknown = parts.iter().find(|part| name != ofi::NAME || !ofi::PARTS.contains(&part.as_str()));
             if let Some(unknown) = unknown {
-                eprintln!("\"{unknown}\" is no part of a benchmark; those of ofi are {}", ofi::PARTS.join(", "));
+                eprintln!(
+                    "\"{unknown}\" is no part of a benchmark; those of ofi are {}",
+                    ofi::PARTS.join(", ")
+                );
                 return ExitCode::from(2);
             }
             if known.contains(&name) {

@@ -149,9 +149,9 @@ impl Report {
                 Vec::new()
             })
         };
-        self.unequal = keep("unequal", &|| spines::unequal(tools, if std::env::var_os("OURS").is_some() { &[Subject::ENCRYPT] } else { &Subject::ALL }));
+        self.unequal = keep("unequal", &|| spines::unequal(tools, &Subject::ALL));
         self.cuts =
-            keep("cuts", &|| spines::cuts(tools, if std::env::var_os("OURS").is_some() { &[Subject::ENCRYPT] } else { &[Subject::ENCRYPT, Subject::TCP, Subject::UDP_RXD] }));
+            keep("cuts", &|| spines::cuts(tools, &[Subject::ENCRYPT, Subject::TCP, Subject::UDP_RXD]));
         self.loss =
             keep("loss", &|| spines::loss(tools, &[Subject::INSECURE, Subject::ENCRYPT, Subject::UDP_RXD]));
         let ours = |rows: &[Value], name: &str, of: Subject| {

@@ -49,7 +49,8 @@ pub(super) fn unequal(tools: &Tools, subjects: &[Subject]) -> Result<Vec<Value>,
                 "    spines of 100, 100, 50, 10 Mb/s, {window} x {:>4} KiB, {:<20} {}",
                 bytes >> 10,
                 subject.name,
-                share.map_or_else(|| error(&measured), |share| format!("{:.1} % of their sum", 100.0 * share))
+                share
+                    .map_or_else(|| error(&measured), |share| format!("{:.1} % of their sum", 100.0 * share))
             );
             let hung = matches!(measured, Err(Broken::Hung(_)));
             rows.push(json!({
