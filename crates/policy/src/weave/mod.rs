@@ -5,6 +5,7 @@
 //!   other packet takes a random one ([`thread`]; the ring is that of REPS).
 //! - The window follows the *low* round-trip times, not their mean: what chance does to sprayed packets reaches some of
 //!   them, while a queue at the last hop, which alone asks for less rate, reaches all ([`window`]).
+//! - On hosts, whose paths are few and of any rates, each path has a window of its own instead ([`lanes`]).
 //! - A loss moves paths; of the window it takes no more than the packet that is lost: that follows delay, and a broken link
 //!   is no congestion.
 
