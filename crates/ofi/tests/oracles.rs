@@ -46,7 +46,7 @@ fn a_receive_that_meets_its_message_takes_it_once() {
             // All of it, not what is inside: that is for any thread.
             let whole = near;
             let near = whole.0;
-            let numbers: Vec<[u8; 8]> = (0..COUNT).map(|number| number.to_le_bytes()).collect();
+            let numbers: Vec<[u8; 8]> = (0..COUNT).map(usize::to_le_bytes).collect();
             let mut sent = 0;
             for (number, bytes) in numbers.iter().enumerate() {
                 near.tsend(to_far, number as u64, bytes, number);
@@ -54,7 +54,9 @@ fn a_receive_that_meets_its_message_takes_it_once() {
                     sent += 1;
                 }
             }
-            (sent..COUNT).for_each(|_| drop(near.done()));
+            for _ in sent..COUNT {
+                near.done();
+            }
         });
         let mut slots = vec![vec![0u8; 8]; POSTED];
         let mut post = |number: usize| {
@@ -182,7 +184,8 @@ fn a_thousand_peers_take_little_memory() {
         })
         .collect();
     let peers = resident_bytes().saturating_sub(before) / PEERS;
-    println!("{peers} bytes a peer, {PEERS} peers within {:.1} s", begun.elapsed().as_secs_f64());
+    let seconds = begun.elapsed().as_secs_f64();
+    writeln!(std::io::stdout(), "{peers} bytes a peer, {PEERS} peers within {seconds:.1} s").unwrap();
     assert!(peers <= MOST_BYTES_A_PEER, "{peers} bytes a peer");
     let mut into = vec![0; 8];
     for _ in 0..PEERS {
