@@ -39,12 +39,21 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
-        (None, _) => all(None),
-        (Some(name), _) => {
+        (None, _) => all(None, &[]),
+        (Some(name), part) => {
+            let parts: Vec<String> = part.into_iter().chain(args).collect();
             let others = [choice::NAME, transport::NAME, paths::NAME, ofi::NAME];
             let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).chain(others).collect();
+            let unknown = parts.iter().find(|part| name != ofi::NAME || !ofi::PARTS.contains(&part.as_str()));
+            if let Some(unknown) = unknown {
+                eprintln!(
+                    "\"{unknown}\" is no part of a benchmark; those of ofi are {}",
+                    ofi::PARTS.join(", ")
+                );
+                return ExitCode::from(2);
+            }
             if known.contains(&name) {
-                return all(Some(name));
+                return all(Some(name), &parts);
             }
             eprintln!("no benchmark is named \"{name}\"; there are {}", known.join(", "));
             ExitCode::from(2)
@@ -76,7 +85,8 @@ fn one(bench: &Bench) -> Value {
     })
 }
 
-fn all(only: Option<&str>) -> ExitCode {
+/// All, or one of them; `parts`: only these of it, if there are any.
+fn all(only: Option<&str>, parts: &[String]) -> ExitCode {
     let program = std::env::current_exe().expect("this program has a path");
     let mut report = Map::new();
     let mut met = true;
@@ -112,7 +122,7 @@ fn all(only: Option<&str>) -> ExitCode {
         report.insert(paths::NAME.into(), value);
     }
     if only.is_none_or(|name| name == ofi::NAME) {
-        let (value, all_met) = ofi::run();
+        let (value, all_met) = ofi::run(parts);
         met &= all_met;
         report.insert(ofi::NAME.into(), value);
     }

@@ -28,9 +28,9 @@ use pathweave_datapath::{MAX_PATHS, Waiting};
 use pathweave_units::Rate;
 use thiserror::Error;
 
-/// Messages above [`Settings::eager`] are READ, and over four paths of 100, 100, 50 and 10 Mb/s READs of 512 KiB under `weave`,
-/// the device's own default, reach an eighth of the sum where `udmp` reaches nine tenths.
-const DEFAULT_SCHEME: &str = "udmp";
+/// That of the device. Applications send in bursts, and after a burst `udmp` spreads the next one evenly over all paths, so that it
+/// waits for the slowest.
+const DEFAULT_SCHEME: &str = "weave";
 
 const NAMES: &str = "a network interface such as eth0, or up to 8 with commas, each once";
 const ADDRESSES: &str = "an address such as 10.0.0.1, or up to 8 with commas, all IPv4 or all IPv6, each of an interface and once";

@@ -49,7 +49,7 @@ fn a_descriptor_wakes_for_every_message() {
     }
     let (near, to_far) = (&pair.near, pair.to_far);
     let rounds = 2_000;
-    let sender = unsafe_send(near);
+    let sender = Anywhere(near);
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let sender = sender;
@@ -80,15 +80,6 @@ fn a_descriptor_wakes_for_every_message() {
             }
         }
     });
-}
-
-/// A node that another thread uses: endpoints are for any thread.
-struct Anywhere<'a>(&'a Node);
-// SAFETY: FI_THREAD_SAFE.
-unsafe impl Send for Anywhere<'_> {}
-
-fn unsafe_send(node: &Node) -> Anywhere<'_> {
-    Anywhere(node)
 }
 
 #[test]

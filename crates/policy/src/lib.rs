@@ -102,7 +102,7 @@ pub use service::{
 pub use shared::{Member, Shared};
 pub use split::{Split, SplitConfig};
 pub use udmp::{Udmp, UdmpConfig, UdmpLate, UdmpVariant};
-pub use weave::{Weave, WeaveConfig};
+pub use weave::{PathChoice, Weave, WeaveConfig};
 
 /// For [`ignores!`], which names its types where it is used.
 #[doc(hidden)]

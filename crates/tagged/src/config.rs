@@ -32,8 +32,13 @@ pub struct Config {
     pub notices: u64,
     /// Bytes of one READ or WRITE.
     pub chunk: u64,
-    /// READs in flight to a peer, and WRITEs.
-    pub chunks_in_flight: u32,
+    /// READs in flight to a peer: as many as a queue pair has outstanding, since one more would hold up the messages behind it.
+    pub reads_in_flight: u32,
+    /// WRITEs in flight to a peer.
+    pub writes_in_flight: u32,
+    /// Bytes of READs in flight to a peer, and of WRITEs; one may be longer. Answers leave in order, and this is what a
+    /// message behind them waits for at most.
+    pub bytes_in_flight: u64,
     /// Secret of the hash tables, so that a peer cannot choose tags that collide.
     pub seed: u64,
 }
@@ -49,7 +54,9 @@ impl Default for Config {
             operations: 4096,
             notices: 1 << 16,
             chunk: 512 << 10,
-            chunks_in_flight: 4,
+            reads_in_flight: 16,
+            writes_in_flight: 64,
+            bytes_in_flight: 2 << 20,
             seed: 0,
         }
     }

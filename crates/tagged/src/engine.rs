@@ -68,7 +68,9 @@ impl Engine {
     pub fn is_idle(&self, peer: PeerId) -> bool {
         let Some(Peer { link, queue }) = self.peers.get(&peer) else { return true };
         let quiet = match link {
-            Link::Up(c) => c.outbox.is_empty() && c.reading.is_empty() && c.reads == 0 && c.writes == 0,
+            Link::Up(c) => {
+                c.outbox.is_empty() && c.reading.is_empty() && c.reads.is_none() && c.writes.is_none()
+            }
             Link::Down | Link::Connecting => true,
         };
         quiet
@@ -170,9 +172,12 @@ impl Engine {
         let Some(Peer { link: Link::Up(connection), .. }) = self.peers.get_mut(&peer) else { return };
         match what {
             What::Message(id) => core.advance_sent(id, Awaits::Transport, result, memory),
-            What::ReadChunk(id) => core.chunk_read(connection, id, result, memory),
-            What::WriteChunk(id) => {
-                connection.writes -= 1;
+            What::ReadChunk(id, len) => {
+                connection.reads.ended(len);
+                core.chunk_read(connection, id, result, memory);
+            }
+            What::WriteChunk(id, len) => {
+                connection.writes.ended(len);
                 core.part_of_rma_done(id, result.err());
                 core.end_rma_if_over(connection, id, memory);
             }

@@ -203,7 +203,9 @@ pub(crate) struct InFlight {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
     Message(u64),
-    ReadChunk(u64),
-    WriteChunk(u64),
+    /// Of a transfer, and its bytes.
+    ReadChunk(u64, u64),
+    /// Of an RMA, and its bytes.
+    WriteChunk(u64, u64),
     Notice(u64),
 }

@@ -60,8 +60,33 @@ pub(crate) struct Connection {
     pub(crate) fetching: u32,
     /// Transfers with more to request, and requests in flight.
     pub(crate) reading: VecDeque<u64>,
-    pub(crate) reads: u32,
-    pub(crate) writes: u32,
+    pub(crate) reads: UnderWay,
+    pub(crate) writes: UnderWay,
+}
+
+/// Requests of one kind in flight to a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UnderWay {
+    requests: u32,
+    bytes: u64,
+}
+
+impl UnderWay {
+    pub(crate) fn is_none(self) -> bool {
+        self.requests == 0
+    }
+    /// Whether another may join: within both limits, or alone.
+    pub(crate) fn has_room(self, len: u64, requests: u32, bytes: u64) -> bool {
+        self.is_none() || self.requests < requests && self.bytes.saturating_add(len) <= bytes
+    }
+    pub(crate) fn began(&mut self, len: u64) {
+        self.requests += 1;
+        self.bytes += len;
+    }
+    pub(crate) fn ended(&mut self, len: u64) {
+        self.requests -= 1;
+        self.bytes -= len;
+    }
 }
 
 impl Connection {
@@ -86,8 +111,8 @@ impl Connection {
             keys_asked: 0,
             fetching: 0,
             reading: VecDeque::new(),
-            reads: 0,
-            writes: 0,
+            reads: UnderWay::default(),
+            writes: UnderWay::default(),
         }
     }
     /// An answer the peer has asked for.

@@ -155,24 +155,28 @@ impl Core {
     /// READs the next chunks of messages and of the application's reads, one of each in turn, so that a short one does
     /// not wait for a long one.
     fn request_chunks(&mut self, peer: PeerId, connection: &mut Connection) {
-        while connection.reads < self.config.chunks_in_flight {
-            let Some(id) = connection.reading.pop_front() else { break };
+        let (most, bytes) = (self.config.reads_in_flight, self.config.bytes_in_flight);
+        while let Some(id) = connection.reading.pop_front() {
             let Some(transfer) = self.transfers.get_mut(id) else { continue };
             let left = transfer.into.len - transfer.issued;
             if transfer.failure.is_some() || left == 0 {
                 continue;
             }
             let len = left.min(self.config.chunk);
+            if !connection.reads.has_room(len, most, bytes) {
+                connection.reading.push_front(id);
+                break;
+            }
             let into = transfer.into.within(transfer.issued, len);
             let Remote { address, rkey } = transfer.remote;
             let remote = Remote { address: address + transfer.issued, rkey };
             transfer.issued += len;
             transfer.chunks += 1;
-            connection.reads += 1;
+            connection.reads.began(len);
             if len < left {
                 connection.reading.push_back(id);
             }
-            let request = self.request(peer, What::ReadChunk(id));
+            let request = self.request(peer, What::ReadChunk(id, len));
             self.actions.push_back(Action::Read { peer, remote, into, request });
         }
     }
@@ -185,7 +189,6 @@ impl Core {
         result: Result<(), Failure>,
         memory: &mut dyn Memory,
     ) {
-        connection.reads -= 1;
         let Some(transfer) = self.transfers.get_mut(id) else { return };
         transfer.chunks -= 1;
         transfer.failure = transfer.failure.or(result.err());

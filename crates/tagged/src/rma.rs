@@ -257,15 +257,18 @@ impl Core {
                     }
                 }
                 Stage::Bytes(done) if done == rma.local.len => rma.stage = Stage::Notice(0),
-                Stage::Bytes(_) if connection.writes >= self.config.chunks_in_flight => return Step::Waits,
                 Stage::Bytes(done) => {
                     let (remote, left) = rma.at(done);
                     let len = left.min(self.config.chunk);
+                    let (most, bytes) = (self.config.writes_in_flight, self.config.bytes_in_flight);
+                    if !connection.writes.has_room(len, most, bytes) {
+                        return Step::Waits;
+                    }
                     rma.stage = Stage::Bytes(done + len);
                     rma.under_way += 1;
-                    connection.writes += 1;
+                    connection.writes.began(len);
                     let from = rma.local.within(done, len);
-                    let request = self.request(peer, What::WriteChunk(id));
+                    let request = self.request(peer, What::WriteChunk(id, len));
                     self.actions.push_back(Action::Write { peer, remote, from, request });
                 }
                 Stage::Notice(index) => {

@@ -37,6 +37,11 @@ impl Ask {
         Ask { seconds, ..self }
     }
 
+    /// A stream of these messages, so many under way.
+    pub(super) fn stream(bytes: usize, window: usize, seconds: u32) -> Ask {
+        Ask { bytes, window, ..Ask::BANDWIDTH.lasting(seconds) }
+    }
+
     /// Small messages, so that arrivals tell when bytes arrived.
     pub(super) fn in_bins(seconds: u32) -> Ask {
         Ask { mode: "bandwidth", bytes: 16 << 10, window: 64, seconds, bins: true }

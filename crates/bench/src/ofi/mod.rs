@@ -20,6 +20,9 @@ use tools::{Subject, Tools};
 /// As it is called on the command line and in the report.
 pub(crate) const NAME: &str = "ofi";
 
+/// What can be measured by itself.
+pub(crate) const PARTS: [&str; 6] = ["loopback", "namespaces", "mpi", "unequal", "cuts", "loss"];
+
 /// Turns of all providers.
 const TURNS: usize = 3;
 const MTU_BYTES: u32 = 9_000;
@@ -44,16 +47,16 @@ struct Report {
     notes: Vec<String>,
 }
 
-/// Measures and prints. True if all floors are met.
+/// Measures and prints, only these [parts](PARTS) if there are any. True if all floors are met.
 #[allow(clippy::print_stdout)]
-pub(crate) fn run() -> (Value, bool) {
+pub(crate) fn run(parts: &[String]) -> (Value, bool) {
     println!(
         "{NAME}  the libfabric provider beside others: 8 bytes half a round trip, 1 MiB with a window of 16"
     );
     let begun = Instant::now();
     let mut report = Report::default();
     match Tools::make() {
-        Ok(tools) => report.all(&tools),
+        Ok(tools) => report.all(&tools, &|part| parts.is_empty() || parts.iter().any(|one| one == part)),
         Err(why) => report.note(why),
     }
     report.floors.iter().for_each(|floor| println!("{}", floor.line()));
@@ -70,8 +73,30 @@ impl Report {
         self.notes.push(why);
     }
 
-    fn all(&mut self, tools: &Tools) {
-        self.messages(&Site::Place(&Place::Loopback, None), "loopback", tools);
+    fn all(&mut self, tools: &Tools, wanted: &dyn Fn(&str) -> bool) {
+        if wanted("loopback") {
+            self.messages(&Site::Place(&Place::Loopback, None), "loopback", tools);
+        }
+        if wanted("namespaces") {
+            self.in_namespaces(tools);
+        }
+        let mut notes = Vec::new();
+        if wanted("mpi") {
+            self.mpi = mpi::on_loopback(tools, &mut notes);
+        }
+        match pathweave_lab::missing_privileges() {
+            Some(missing) => notes.push(format!("several paths are left out: {missing}")),
+            None => {
+                if wanted("mpi") {
+                    self.mpi.extend(mpi::over_spines(tools, Path::new(SCENARIO), &mut notes));
+                }
+                self.over_paths(tools, wanted, &mut notes);
+            }
+        }
+        notes.into_iter().for_each(|why| self.note(why));
+    }
+
+    fn in_namespaces(&mut self, tools: &Tools) {
         match Place::make() {
             (place @ Place::Namespaces(_), _) => match place.set(MTU_BYTES, Packets::Super) {
                 Ok(()) => self.messages(&Site::Place(&place, Some(MTU_BYTES)), "two namespaces", tools),
@@ -79,16 +104,6 @@ impl Report {
             },
             (Place::Loopback, why) => self.note(why.unwrap_or_default()),
         }
-        let mut notes = Vec::new();
-        self.mpi = mpi::on_loopback(tools, &mut notes);
-        match pathweave_lab::missing_privileges() {
-            Some(missing) => notes.push(format!("several paths are left out: {missing}")),
-            None => {
-                self.mpi.extend(mpi::over_spines(tools, Path::new(SCENARIO), &mut notes));
-                self.over_paths(tools, &mut notes);
-            }
-        }
-        notes.into_iter().for_each(|why| self.note(why));
     }
 
     #[allow(clippy::print_stdout)]
@@ -126,18 +141,21 @@ impl Report {
             .push(json!({ "place": name, "providers": all.iter().map(Series::json).collect::<Vec<_>>() }));
     }
 
-    fn over_paths(&mut self, tools: &Tools, notes: &mut Vec<String>) {
-        let mut keep = |rows: Result<Vec<Value>, String>| {
+    fn over_paths(&mut self, tools: &Tools, wanted: &dyn Fn(&str) -> bool, notes: &mut Vec<String>) {
+        let mut keep = |part: &str, measure: &dyn Fn() -> Result<Vec<Value>, String>| {
+            let rows = if wanted(part) { measure() } else { Ok(Vec::new()) };
             rows.unwrap_or_else(|why| {
                 notes.push(why);
                 Vec::new()
             })
         };
-        self.unequal = keep(spines::unequal(tools, &Subject::ALL));
-        self.cuts = keep(spines::cuts(tools, &[Subject::ENCRYPT, Subject::TCP, Subject::UDP_RXD]));
-        self.loss = keep(spines::loss(tools, &[Subject::INSECURE, Subject::ENCRYPT, Subject::UDP_RXD]));
+        self.unequal = keep("unequal", &|| spines::unequal(tools, &Subject::ALL));
+        self.cuts =
+            keep("cuts", &|| spines::cuts(tools, &[Subject::ENCRYPT, Subject::TCP, Subject::UDP_RXD]));
+        self.loss =
+            keep("loss", &|| spines::loss(tools, &[Subject::INSECURE, Subject::ENCRYPT, Subject::UDP_RXD]));
         let ours = |rows: &[Value], name: &str, of: Subject| {
-            rows.iter().rfind(|row| row["provider"] == of.name).map(|row| row[name].as_f64())
+            rows.iter().filter(|row| row["provider"] == of.name).map(|row| row[name].as_f64()).collect()
         };
         let mut floor = |what: &str, measured: Option<f64>, at_most: f64| {
             self.floors.push(Floor {
@@ -146,16 +164,24 @@ impl Report {
                 at_most,
             });
         };
-        if let Some(share) = ours(&self.unequal, "share_of_sum", Subject::ENCRYPT) {
-            floor("unequal spines: their sum over ours", share.map(|share| 1.0 / share), 1.0 / SHARE_OF_SUM);
+        let shares: Vec<Option<f64>> = ours(&self.unequal, "share_of_sum", Subject::ENCRYPT);
+        if !shares.is_empty() {
+            // One without a figure is the worst.
+            let least = shares.into_iter().try_fold(f64::INFINITY, |least, share| Some(least.min(share?)));
+            let what = "unequal spines: their sum over ours, worst of all sizes";
+            floor(what, least.map(|share| 1.0 / share), 1.0 / SHARE_OF_SUM);
         }
-        // The last row is that of two spines.
-        if let Some(ms) = ours(&self.cuts, "recovered_ms", Subject::ENCRYPT) {
-            floor("two of four spines cut: ms until 90 % of what is left", ms, RECOVERY_MS);
+        let times: Vec<Option<f64>> = ours(&self.cuts, "recovered_ms", Subject::ENCRYPT);
+        for (ms, count) in times.into_iter().zip(["one", "two"]) {
+            floor(&format!("{count} of four spines cut: ms until 90 % of what is left"), ms, RECOVERY_MS);
         }
-        let rxd = ours(&self.loss, "mb_per_second", Subject::UDP_RXD).flatten();
-        let losing = ours(&self.loss, "mb_per_second", Subject::INSECURE).flatten();
-        if let (Some(rxd), Some(losing)) = (rxd, losing) {
+        let first = |rows: &[Value], of: Subject| -> Option<f64> {
+            let all: Vec<Option<f64>> = ours(rows, "mb_per_second", of);
+            all.into_iter().next().flatten()
+        };
+        if let (Some(rxd), Some(losing)) =
+            (first(&self.loss, Subject::UDP_RXD), first(&self.loss, Subject::INSECURE))
+        {
             floor("1 % loss: rxd's rate over ours", Some(rxd / losing), 1.0 / RXD_RATIO);
         }
     }

@@ -28,26 +28,36 @@ const AFTERWARDS_BINS: usize = 50;
 const SHARE_AFTERWARDS: f64 = 0.8;
 const LOSS: f64 = 0.01;
 
+/// Sizes of messages that ours is measured with, and how many are under way; the others have the first of each.
+const SIZES: [usize; 4] = [1 << 20, 16 << 10, 32 << 10, 128 << 10];
+const WINDOWS: [usize; 2] = [16, 64];
+
 /// What the subjects carry over unequal spines.
 #[allow(clippy::print_stdout)]
 pub(super) fn unequal(tools: &Tools, subjects: &[Subject]) -> Result<Vec<Value>, String> {
     let net = Net::make(&GBPS)?;
+    // Of their rates with headers, as bars name it.
     let sum_mbps: f64 = GBPS.iter().map(|gbps| *gbps as f64).sum();
     let mut rows = Vec::new();
-    for subject in subjects {
-        let ask = Ask::BANDWIDTH.lasting(SECONDS);
-        let measured = measure(&Site::Lab(&net), tools, subject, ask);
-        let mbps = measured.as_ref().ok().and_then(rate).map(|mb| mb * 8.0);
-        let share = mbps.map(|mbps| mbps / sum_mbps);
-        println!(
-            "    spines of 100, 100, 50, 10 Mb/s, {:<20} {}",
-            subject.name,
-            share.map_or_else(|| error(&measured), |share| format!("{:.1} % of their sum", 100.0 * share))
-        );
-        let hung = matches!(measured, Err(Broken::Hung(_)));
-        rows.push(json!({
-            "provider": subject.name, "mbps": mbps, "share_of_sum": share, "hung": hung, "error": measured.err().map(|why| why.to_string()),
-        }));
+    for (bytes, window) in SIZES.iter().flat_map(|bytes| WINDOWS.map(|window| (*bytes, window))) {
+        let is_first = (bytes, window) == (SIZES[0], WINDOWS[0]);
+        for subject in subjects.iter().filter(|subject| is_first || **subject == Subject::ENCRYPT) {
+            let measured = measure(&Site::Lab(&net), tools, subject, Ask::stream(bytes, window, SECONDS));
+            let mbps = measured.as_ref().ok().and_then(rate).map(|mb| mb * 8.0);
+            let share = mbps.map(|mbps| mbps / sum_mbps);
+            println!(
+                "    spines of 100, 100, 50, 10 Mb/s, {window} x {:>4} KiB, {:<20} {}",
+                bytes >> 10,
+                subject.name,
+                share
+                    .map_or_else(|| error(&measured), |share| format!("{:.1} % of their sum", 100.0 * share))
+            );
+            let hung = matches!(measured, Err(Broken::Hung(_)));
+            rows.push(json!({
+                "provider": subject.name, "message_bytes": bytes, "window": window, "mbps": mbps,
+                "share_of_sum": share, "hung": hung, "error": measured.err().map(|why| why.to_string()),
+            }));
+        }
     }
     Ok(rows)
 }

@@ -514,6 +514,11 @@ impl Pair {
     }
 }
 
+/// A node that another thread uses: endpoints are for any thread.
+pub struct Anywhere<'a>(pub &'a Node);
+// SAFETY: FI_THREAD_SAFE.
+unsafe impl Send for Anywhere<'_> {}
+
 /// Bytes that differ from place to place and from seed to seed.
 pub fn pattern(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;

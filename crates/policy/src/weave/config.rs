@@ -23,11 +23,24 @@ pub struct WeaveConfig {
     /// path costs nothing, so no scenario has it: hosts set it ([`HostEnv::batch_packets`]).
     #[cfg_attr(feature = "serde", serde(skip))]
     pub run_packets: u8,
+    /// How paths are chosen. In fabrics paths are many and alike in the long run, so no scenario has it: hosts set it.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub choice: PathChoice,
+}
+
+/// How weave chooses paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathChoice {
+    /// Those that came back well again, else random ones; one window for all. No state by path.
+    #[default]
+    CameBackWell,
+    /// The least full one, each with a window of its own.
+    WindowEach,
 }
 
 impl Default for WeaveConfig {
     fn default() -> Self {
-        WeaveConfig { target: 0.3, max_bdp: 1.5, run_packets: 1 }
+        WeaveConfig { target: 0.3, max_bdp: 1.5, run_packets: 1, choice: PathChoice::CameBackWell }
     }
 }
 
@@ -35,10 +48,11 @@ impl Adapt for WeaveConfig {
     fn host_delay(&self) -> HostDelay {
         HostDelay::InRoundTrip
     }
-    /// On hosts of software each change of path is a system call, an acknowledgement, and as much again at the other end.
+    /// Paths between hosts may be few and of any rates. On hosts of software each change of path is a system call, an acknowledgement, and as much again at the other end.
     fn adapt_to_host(&mut self, host: &HostEnv) {
         self.max_bdp *= host.held_bdps;
         self.run_packets = host.batch_packets;
+        self.choice = PathChoice::WindowEach;
     }
 }
 

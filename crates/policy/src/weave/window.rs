@@ -9,11 +9,11 @@ use crate::{PathState, PathView, PolicyEnv};
 
 /// Packets added a round trip while nothing queues, less as the queue nears its target: finds free capacity in a few round
 /// trips, and fades at the target.
-const INCREASE: f32 = 8.0;
+pub(super) const INCREASE: f32 = 8.0;
 /// Of the share by which the queue is above its target, what the window loses (Swift has the same).
-const DECREASE: f32 = 0.8;
+pub(super) const DECREASE: f32 = 0.8;
 /// Most that it loses at once.
-const MOST_DECREASE: f32 = 0.5;
+pub(super) const MOST_DECREASE: f32 = 0.5;
 /// Packets that may queue besides the share of the window: the grain of a single link.
 const TARGET_PACKETS: f32 = 2.0;
 /// The first window, of the largest: a bandwidth-delay product with the usual one. A quarter more gains 1.5 % in permutations
@@ -21,7 +21,7 @@ const TARGET_PACKETS: f32 = 2.0;
 const FIRST: f32 = 2.0 / 3.0;
 /// Packets that the window loses with each that is lost: where buffers are too shallow for delay to tell of a queue, losses
 /// do. Next to what it grows in a round trip it is nothing where single paths lose.
-const LOST: f32 = 1.0;
+pub(super) const LOST: f32 = 1.0;
 
 /// A window cut to this share of the largest is that of a crowd. Of eight flows on one link each has an eighth of a product,
 /// a twelfth of the usual largest.
@@ -45,7 +45,7 @@ pub(super) struct Window {
     /// The low round-trip time.
     pub(super) low: f32,
     /// The least; where paths of unequal length are known, that of the longest.
-    base: f32,
+    pub(super) base: f32,
     /// No round trip is less: the idle one of the longest path known, or nothing.
     longest: f32,
     last_cut: Time,
@@ -149,6 +149,14 @@ impl Window {
         self.packets = (self.packets - LOST).max(1.0);
     }
 
+    /// The largest.
+    pub(super) fn most(&self) -> f32 {
+        self.params.most
+    }
+    /// Time of a full packet on the line.
+    pub(super) fn packet(&self) -> f32 {
+        self.params.packet
+    }
     /// Packets in a row that may take one path.
     #[inline]
     pub(super) fn run(&self) -> u8 {
@@ -158,9 +166,9 @@ impl Window {
     pub(super) fn fits(&self, inflight_packets: u32) -> bool {
         inflight_packets as f32 + 1.0 <= self.packets
     }
-    /// A window a least round-trip time: what it allows while there is no queue.
-    pub(super) fn rate(&self) -> Rate {
-        let share = self.packets * self.params.packet / self.base;
+    /// Such a window a least round-trip time: what it allows while there is no queue.
+    pub(super) fn rate(&self, packets: f32) -> Rate {
+        let share = packets * self.params.packet / self.base;
         self.params.line.scale(f64::from(share).clamp(1e-6, 1.0))
     }
 }

@@ -95,6 +95,29 @@ fn messages_arrive_in_a_storm() {
     }
 }
 
+/// Oracle 1: 10,000 messages of one tag, 16 paths, packets that overtake each other by 20 of their round trips.
+#[test]
+fn ten_thousand_messages_of_one_tag_arrive_in_the_order_sent() {
+    let mut network = Network::new(2, Config::default(), Weather { duplicate: 0.0, ..STORM }, 6);
+    network.paths = 16;
+    let count = 10_000;
+    (0..count).for_each(|number| receive(&mut network, 1, 0, 7, 8, number));
+    for number in 0..count {
+        while network.hosts[0].engine.room() == 0 {
+            network.step();
+        }
+        send(&mut network, 0, 1, 7, &number.to_le_bytes(), number);
+    }
+    network.run(Duration::from_ms(2000));
+    let received = network.take_completions(1);
+    assert_eq!(received.len() as u64, count);
+    for (number, completion) in (0..count).zip(received) {
+        assert_eq!((completion.context, completion.data, completion.result), (number, Some(number), Ok(())));
+        assert_eq!(network.hosts[1].driver.bytes(completion.into), number.to_le_bytes());
+    }
+    assert_eq!((network.take_completions(0).len() as u64, network.not_ready()), (count, 0));
+}
+
 /// Two of four paths are cut for half a millisecond, again and again in the first 10 ms.
 #[test]
 fn messages_arrive_while_paths_are_cut() {

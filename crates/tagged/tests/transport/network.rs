@@ -121,8 +121,9 @@ struct Packet {
     payload: Vec<u8>,
 }
 
-/// Hosts of 100 Gb/s, a microsecond from each other, four paths between any two.
+/// Hosts of 100 Gb/s, a microsecond from each other, four paths between any two unless told otherwise.
 pub struct Network {
+    pub paths: u16,
     pub now: Time,
     pub hosts: Vec<Host>,
     pub weather: Weather,
@@ -157,6 +158,7 @@ impl Network {
             }
         };
         Network {
+            paths: 4,
             now: Time::ZERO,
             hosts: (0..count).map(host).collect(),
             weather,
@@ -259,11 +261,13 @@ impl Network {
         self.dials.retain(|dial| *dial != (to, from));
         let [a, b] = [(from, to), (to, from)].map(|(at, other)| {
             let mut policy = Fixed::window(64);
-            policy.paths = 4;
+            policy.paths = self.paths;
             let mut config = QpConfig::new(HostId(other as u32), policy, &[]);
             config.rto.timeout = Duration::from_us(60);
             config.rto.max_timeout = Duration::from_us(500);
             config.rnr.delay = Duration::from_us(20);
+            // As devices have it: the next READ comes as soon as an answer is there, before its acknowledgement.
+            config.max_reads_in = 128;
             let host = &mut self.hosts[at];
             let qp = host.driver.endpoint.create_qp(self.now, config);
             host.qps.insert(other, qp);

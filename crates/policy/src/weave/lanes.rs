@@ -1,0 +1,305 @@
+//! On hosts: a window for each path. Paths there are few, and links so unequal, that what came back last does not say where the
+//! next packet is best: a burst over random paths waits for the slowest, and a flow of which only packets on the slowest are
+//! under way never leaves it. Windows by path say how much each of them takes.
+//!
+//! The window of a path follows that path's round-trip time, by the law of [`Window`](super::window::Window) with a target of its
+//! own; a packet takes the path that is least full, and some behind it the same, since each change of path costs a host a send.
+
+use alloc::boxed::Box;
+
+use pathweave_units::{PathId, Rng, Time};
+
+use super::window::{DECREASE, INCREASE, LOST, MOST_DECREASE, Window};
+use crate::{PathState, PathView};
+
+/// Queueing delay at which the window of a path stays as it is, in idle round trips (hosts' delay included), and packets besides:
+/// a host that is held up for less must not find paths empty.
+const TARGET: f32 = 2.0;
+const TARGET_PACKETS: f32 = 2.0;
+/// Growth of a path in a round trip, at least: paths share what a flow grows by.
+const LEAST_INCREASE: f32 = 2.0;
+/// The least window. A path whose window is below a packet takes one now and then, in so many of its round trips.
+const LEAST: f32 = 1.0 / 16.0;
+/// Gains of a path's round-trip time, upwards and downwards.
+const SLOWER: f32 = 0.25;
+const QUICKER: f32 = 0.5;
+
+/// What is known of a path. Times in picoseconds, sizes in packets.
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    window: f32,
+    in_flight: u32,
+    rtt: f32,
+    cut_at: Time,
+    sent_at: Time,
+    state: PathState,
+}
+
+impl Lane {
+    /// How full it is with another packet, of 1; `None` if it takes none now.
+    #[inline]
+    fn load(&self, now: Time) -> Option<f32> {
+        let load = (self.in_flight as f32 + 1.0) / self.window.max(1.0);
+        let is_due =
+            self.window >= 1.0 || now.saturating_since(self.sent_at).as_ps() as f32 * self.window >= self.rtt;
+        (self.state == PathState::Up && load <= 1.0 && is_due).then_some(load)
+    }
+}
+
+/// The paths of a flow.
+#[derive(Clone, Debug)]
+pub(super) struct Lanes {
+    lanes: Box<[Lane]>,
+    base: f32,
+    target: f32,
+    first: f32,
+    most: f32,
+    increase: f32,
+    /// The last path taken, how many packets in a row took it, and how many may.
+    last: u16,
+    row: u8,
+    most_in_row: u8,
+}
+
+impl Lanes {
+    /// `whole`: the window of the flow, of which paths have equal parts at first.
+    pub(super) fn new(paths: u16, whole: &Window, rng: &mut Rng) -> Self {
+        let count = f32::from(paths);
+        let first = (whole.packets / count).max(1.0);
+        let lane = Lane {
+            window: first,
+            in_flight: 0,
+            rtt: whole.base,
+            cut_at: Time::ZERO,
+            sent_at: Time::ZERO,
+            state: PathState::Up,
+        };
+        Lanes {
+            lanes: alloc::vec![lane; paths.into()].into_boxed_slice(),
+            base: whole.base,
+            target: TARGET * whole.base + TARGET_PACKETS * whole.packet(),
+            first,
+            most: whole.most(),
+            increase: (INCREASE / count).max(LEAST_INCREASE),
+            last: rng.below(paths.into()) as u16,
+            row: 0,
+            most_in_row: whole.run(),
+        }
+    }
+
+    /// Packets that may be under way, of all paths together.
+    pub(super) fn window_packets(&self) -> f32 {
+        let up = self.lanes.iter().filter(|lane| lane.state == PathState::Up);
+        up.map(|lane| lane.window).sum::<f32>().clamp(1.0, self.most)
+    }
+
+    /// The path of the next packet, `None` if all are full.
+    #[inline]
+    pub(super) fn next(&self, now: Time, in_flight: u32) -> Option<PathId> {
+        if in_flight as f32 + 1.0 > self.most {
+            return None;
+        }
+        let goes_on = self.row > 0 && self.row < self.most_in_row;
+        if goes_on && self.lanes[usize::from(self.last)].load(now).is_some() {
+            return Some(PathId(self.last));
+        }
+        let found = self.least_full(now);
+        // With nothing under way nothing would ask again.
+        if found.is_none() && in_flight == 0 { Some(self.quickest()) } else { found }
+    }
+
+    /// The least full one; of equal ones the next in turn.
+    fn least_full(&self, now: Time) -> Option<PathId> {
+        let (before, after) = self.lanes.split_at(usize::from(self.last) + 1);
+        let in_turn = after.iter().chain(before);
+        let loads = in_turn.enumerate().filter_map(|(offset, lane)| Some((lane.load(now)?, offset)));
+        let (_, offset) = loads.reduce(|least, other| if other.0 < least.0 { other } else { least })?;
+        Some(PathId(((usize::from(self.last) + 1 + offset) % self.lanes.len()) as u16))
+    }
+
+    fn quickest(&self) -> PathId {
+        let up = self.lanes.iter().enumerate().filter(|(_, lane)| lane.state == PathState::Up);
+        let least = up.min_by(|(_, a), (_, b)| a.rtt.total_cmp(&b.rtt));
+        PathId(least.map_or(0, |(index, _)| index) as u16)
+    }
+
+    #[inline]
+    pub(super) fn sent(&mut self, now: Time, path: PathId) {
+        let Some(lane) = self.lanes.get_mut(path.index()) else { return };
+        lane.in_flight += 1;
+        lane.sent_at = now;
+        self.row = if self.last == path.0 { self.row.saturating_add(1) } else { 1 };
+        if self.row > self.most_in_row {
+            self.row = 1;
+        }
+        self.last = path.0;
+    }
+
+    /// A packet has been answered, in this time if it was timed.
+    #[inline]
+    pub(super) fn answered(&mut self, now: Time, path: PathId, rtt: Option<f32>, backlogged: bool) {
+        let Some(lane) = self.lanes.get_mut(path.index()) else { return };
+        let is_used = backlogged || lane.in_flight as f32 + 1.0 > lane.window;
+        lane.in_flight = lane.in_flight.saturating_sub(1);
+        let Some(rtt) = rtt else { return };
+        self.base = self.base.min(rtt);
+        let off = rtt - lane.rtt;
+        lane.rtt += off * if off > 0.0 { SLOWER } else { QUICKER };
+        let queue = lane.rtt - self.base;
+        if queue < self.target {
+            // A window that is not used is not known to be right.
+            if is_used {
+                lane.window += self.increase * (1.0 - queue / self.target) / lane.window.max(1.0);
+            }
+        } else if now.saturating_since(lane.cut_at).as_ps() as f32 >= lane.rtt {
+            let cut = DECREASE * (queue - self.target) / lane.rtt;
+            lane.window *= 1.0 - cut.min(MOST_DECREASE);
+            lane.cut_at = now;
+        }
+        lane.window = lane.window.clamp(LEAST, self.most);
+    }
+
+    /// A packet is lost.
+    pub(super) fn lost(&mut self, path: PathId) {
+        let Some(lane) = self.lanes.get_mut(path.index()) else { return };
+        lane.in_flight = lane.in_flight.saturating_sub(1);
+        lane.window = (lane.window - LOST).max(LEAST);
+    }
+
+    /// Only these can be used from now on; all of them if none is up. One that is back begins anew.
+    pub(super) fn on_paths(&mut self, paths: &[PathView]) {
+        let none_up = paths.iter().all(|path| path.state != PathState::Up);
+        for (index, lane) in self.lanes.iter_mut().enumerate() {
+            let view = paths.iter().find(|path| path.id.index() == index);
+            let is_up = view.is_some_and(|path| none_up || path.state == PathState::Up);
+            let state = if is_up { PathState::Up } else { PathState::Down };
+            if lane.state != state && is_up {
+                (lane.window, lane.in_flight) = (self.first, 0);
+            }
+            lane.state = state;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::weave::WeaveConfig;
+    use crate::{Leg, PolicyEnv};
+    use alloc::vec::Vec;
+    use pathweave_units::{Duration, Rate};
+
+    /// Four paths, 10 us there and back at 100 Gb/s: a window of 100 packets of 100 ns, 151 at most; a target of 20.2 us.
+    fn lanes() -> Lanes {
+        let env = PolicyEnv {
+            line_rate: Rate::from_gbps(100),
+            base_rtt: Duration::from_us(10),
+            mtu_wire_bytes: 1_250,
+            mtu_payload_bytes: 1_186,
+            paths: 4,
+            measured: Leg::with_rtt(Duration::from_us(10)),
+            edge: None,
+        };
+        let whole = Window::new(&WeaveConfig::default(), &env);
+        Lanes::new(4, &whole, &mut Rng::for_component(1, "test", 0))
+    }
+
+    fn send(lanes: &mut Lanes, at: Time, most: usize) -> Vec<u16> {
+        let mut paths = Vec::new();
+        while paths.len() < most {
+            let in_flight = lanes.lanes.iter().map(|lane| lane.in_flight).sum();
+            let Some(path) = lanes.next(at, in_flight) else { break };
+            lanes.sent(at, path);
+            paths.push(path.0);
+        }
+        paths
+    }
+
+    #[test]
+    fn packets_take_the_least_full_path_in_proportion_to_windows() {
+        let mut lanes = lanes();
+        [40.0, 20.0, 10.0, 2.0]
+            .into_iter()
+            .zip(&mut lanes.lanes)
+            .for_each(|(window, lane)| lane.window = window);
+        let sent = send(&mut lanes, Time::ZERO, 1_000);
+        let of = |path| sent.iter().filter(|at| **at == path).count();
+        assert_eq!([of(0), of(1), of(2), of(3)], [40, 20, 10, 2]);
+        // A burst of half of it is divided alike.
+        let mut lanes = self::lanes();
+        [40.0, 20.0, 10.0, 2.0]
+            .into_iter()
+            .zip(&mut lanes.lanes)
+            .for_each(|(window, lane)| lane.window = window);
+        let sent = send(&mut lanes, Time::ZERO, 36);
+        let of = |path| sent.iter().filter(|at| **at == path).count();
+        assert_eq!([of(0), of(1), of(2), of(3)], [20, 10, 5, 1]);
+    }
+
+    #[test]
+    fn a_window_follows_the_round_trip_of_its_path() {
+        let mut lanes = lanes();
+        send(&mut lanes, Time::ZERO, 1_000);
+        // Nothing queues: 2 / 25 more. Half of the target: the smoothed round trip is 10 + 40.4 / 4.
+        lanes.answered(Time::from_us(100), PathId(0), Some(10e6), true);
+        assert!((lanes.lanes[0].window - 25.08).abs() < 1e-4, "{:?}", lanes.lanes[0]);
+        lanes.answered(Time::from_us(100), PathId(1), Some(50.4e6), true);
+        assert!((lanes.lanes[1].window - 25.04).abs() < 1e-4, "{:?}", lanes.lanes[1]);
+        // Smoothed 50 us: 19.8 us too many of 50, so 0.8 x 0.396 less; not again within a round trip.
+        for _ in 0..2 {
+            lanes.lanes[2].rtt = 50e6;
+            lanes.answered(Time::from_us(100), PathId(2), Some(50e6), true);
+            assert!(
+                (lanes.lanes[2].window - 25.0 * (1.0 - 0.8 * 0.396)).abs() < 1e-3,
+                "{:?}",
+                lanes.lanes[2]
+            );
+        }
+        lanes.lost(PathId(3));
+        assert_eq!((lanes.lanes[3].window, lanes.lanes[3].in_flight), (24.0, 24));
+    }
+
+    #[test]
+    fn a_path_of_less_than_a_packet_is_used_now_and_then() {
+        let mut lanes = lanes();
+        lanes.lanes.iter_mut().for_each(|lane| lane.window = 0.5);
+        // 10 us there and back: a packet in 20 us, on each.
+        assert_eq!(send(&mut lanes, Time::from_us(20), 9).len(), 4);
+        for path in 0..4 {
+            lanes.lanes[path].in_flight = 0;
+        }
+        assert!(lanes.next(Time::from_us(39), 1).is_none());
+        assert!(lanes.next(Time::from_us(40), 1).is_some());
+        // But what nothing else would wake leaves at once.
+        assert!(lanes.next(Time::from_us(21), 0).is_some());
+    }
+
+    #[test]
+    fn dead_paths_are_left_and_begin_anew_when_they_are_back() {
+        let mut lanes = lanes();
+        let views = |down: &[u16]| -> Vec<PathView> {
+            let state = |id| if down.contains(&id) { PathState::Down } else { PathState::Up };
+            (0..4).map(|id| PathView::new(PathId(id), state(id))).collect()
+        };
+        send(&mut lanes, Time::ZERO, 8);
+        lanes.on_paths(&views(&[1, 3]));
+        let sent = send(&mut lanes, Time::ZERO, 1_000);
+        assert!(sent.iter().all(|path| [0, 2].contains(path)) && sent.len() == 46, "{sent:?}");
+        lanes.on_paths(&views(&[3]));
+        assert_eq!(send(&mut lanes, Time::ZERO, 1_000), [1; 25]);
+        // All down: any may be alive, and the others are full.
+        lanes.on_paths(&views(&[0, 1, 2, 3]));
+        assert_eq!(send(&mut lanes, Time::ZERO, 1_000), [3; 25]);
+    }
+
+    #[test]
+    fn packets_in_a_row_keep_to_a_path() {
+        let mut lanes = lanes();
+        lanes.most_in_row = 4;
+        let sent = send(&mut lanes, Time::ZERO, 32);
+        assert!(sent.chunks(4).all(|row| row.iter().all(|path| *path == row[0])), "{sent:?}");
+        assert!(
+            sent.chunks(4).take(4).map(|row| row[0]).collect::<alloc::collections::BTreeSet<_>>().len() == 4
+        );
+    }
+}
