@@ -22,7 +22,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo wheel dist test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak miri tsan programs test-mpi clean provider install-provider
+.PHONY: help build demo dist test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak miri tsan programs test-mpi clean provider install-provider
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,9 +42,6 @@ install-provider: provider ## Install it for PREFIX's libfabric, or for FI_PROVI
 
 demo: build ## Six transports, each on the traffic it was made for; ends with five sentences and a page.
 	$(CARGO) run --locked --release --quiet -p pathweave-cli -- demo
-
-wheel: $(VENV)/tools ## The Python wheel, module and program, into target/wheels; its name has the oldest glibc that it runs on.
-	$(IN_VENV) maturin build --release --locked --strip --out target/wheels
 
 dist: build provider ## A tarball and a Debian package, into target/dist: program, manual pages, completions, provider.
 	mkdir -p target/dist

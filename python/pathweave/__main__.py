@@ -1,37 +1,29 @@
-"""The program `pathweave`, as a script of the package and as `python -m pathweave`.
-
-Everything is the program's own, except for a sweep on a Dask cluster (`sweep SWEEP --scheduler ADDRESS`).
-"""
+"""`python -m pathweave sweep`: the program's command, with the runs on a Dask cluster where wanted."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from . import ScenarioError, _pathweave, sweep
+from . import ScenarioError, __version__, sweep
 
 _DONE, _INPUT, _UNFINISHED, _INTERRUPTED = 0, 2, 3, 130
-_SCHEDULER = "--scheduler"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; returns the exit code, those of `pathweave`."""
-    given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] == ["sweep"] and any(word.split("=")[0] == _SCHEDULER for word in given):
-        return _on_cluster(given[1:])
-    return _pathweave.program(["pathweave", *given])
-
-
-def _on_cluster(words: list[str]) -> int:
-    """A sweep whose runs a Dask cluster makes."""
-    parser = argparse.ArgumentParser(prog="pathweave sweep", description="run a sweep on a Dask cluster")
-    parser.add_argument("sweep", metavar="SWEEP", help="sweep file (TOML)")
-    parser.add_argument("--out", metavar="DIR", help="folder of the dataset [default: results/NAME-sweep]")
-    parser.add_argument(_SCHEDULER, metavar="ADDRESS", required=True, help="Dask scheduler: tcp://host:8786")
-    parser.add_argument("--quiet", "-q", action="store_true", help="say nothing but errors")
-    given = parser.parse_args(words)
+    parser = argparse.ArgumentParser(prog="python -m pathweave", description=__doc__)
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    command = commands.add_parser("sweep", help="run a scenario with every combination of the values of its fields")
+    command.add_argument("sweep", metavar="SWEEP", help="sweep file (TOML)")
+    command.add_argument("--out", metavar="DIR", help="folder of the dataset [default: results/NAME-sweep]")
+    command.add_argument("--jobs", "-j", type=int, metavar="N", help="runs at a time on this machine")
+    command.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler that makes the runs: tcp://host:8786")
+    command.add_argument("--quiet", "-q", action="store_true", help="say nothing but errors")
+    given = parser.parse_args(arguments)
     try:
-        result = sweep(given.sweep, out=given.out, scheduler=given.scheduler, progress=not given.quiet)
+        result = sweep(given.sweep, out=given.out, jobs=given.jobs, scheduler=given.scheduler, progress=not given.quiet)
     except (ScenarioError, OSError, ImportError) as why:
         print(why, file=sys.stderr)
         return _INPUT

@@ -212,9 +212,6 @@ def sweep_run(key: str, scenario: str, tables: list[str], cancel: Cancel | None 
 
 def comparison_table(runs: list[RunResult]) -> str: ...
 def write_comparison(runs: list[RunResult], folder: str | os.PathLike[str]) -> Path: ...
-def program(arguments: list[str]) -> int:
-    """Runs the program `pathweave`; the first argument is its own name. Returns its exit code."""
-
 def schemes() -> list[dict[str, Any]]:
     """All schemes: dicts with `name`, `help`, `source`, `aliases` and `fields`."""
 

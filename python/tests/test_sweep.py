@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import pathweave as pw
+from pathweave.__main__ import main
 
 SWEEP: dict[str, Any] = {
     "seeds": 2,
@@ -113,6 +114,15 @@ def test_a_run_that_would_be_another_one_is_refused() -> None:
     run = pw.Sweep.from_dict(SWEEP).runs[0]
     with pytest.raises(RuntimeError, match="another run"):
         pw._pathweave.sweep_run("0" * 32, run.scenario, run.tables)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "sweep.toml").write_text(FILE)
+    assert main(["sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "out"), "--quiet"]) == 0
+    assert main(["sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 0
+    assert "dataset digest: " in capsys.readouterr().out
+    assert main(["sweep", str(tmp_path / "none.toml")]) == 2
+    assert "cannot read" in capsys.readouterr().err
 
 
 def test_dask_makes_the_same_dataset(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-//! The `pathweave` program: the command line around the scenario, simulator and results crates. It is a library, too, so that
-//! the Python package carries the program: one file cannot be both a module and a program.
+//! The `pathweave` program: the command line around the scenario, simulator and results crates. It is a library, too, for
+//! whoever carries the program in something else than an executable.
 
 mod args;
 mod batch;

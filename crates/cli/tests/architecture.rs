@@ -43,7 +43,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["heap", "units", "scenario", "results", "sim", "paper", "sweep", "lab", "datapath", "ofi", "perf"],
     ),
     // Bindings: what Python sees of scenarios, runs, sweeps and results.
-    ("python", &["heap", "scenario", "results", "sim", "sweep", "cli"]),
+    ("python", &["heap", "scenario", "results", "sim", "sweep"]),
     // Measures every layer alone, so it may see all of them; nothing depends on it.
     (
         "bench",

@@ -1,9 +1,8 @@
 //! The engine for Python, as the module `pathweave._pathweave`. The package in `python/pathweave` is what people import;
-//! this is what it stands on: scenarios, runs, records as Arrow streams, and the program.
+//! this is what it stands on: scenarios, runs, and records as Arrow streams.
 
 mod catalogue;
 mod error;
-mod program;
 mod result;
 mod run;
 mod scenario;
@@ -19,8 +18,6 @@ mod _pathweave {
     use crate::catalogue::{presets, schema, schemes, topologies, workloads};
     #[pymodule_export]
     use crate::error::ScenarioError;
-    #[pymodule_export]
-    use crate::program::program;
     #[pymodule_export]
     use crate::result::{RunResult, comparison_table, write_comparison};
     #[pymodule_export]
