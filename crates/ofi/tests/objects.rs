@@ -104,7 +104,7 @@ fn sleep(node: &Node, timeout_ms: i32) -> isize {
 #[test]
 fn a_sleep_ends_for_messages_for_a_signal_and_for_what_another_thread_does() {
     let pair = Pair::new();
-    let (near, to_far, rounds) = (unsafe_send(&pair.near), pair.to_far, 1_000);
+    let (near, to_far, rounds) = (Anywhere(&pair.near), pair.to_far, 1_000);
     let mut into = vec![0; 4];
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -121,7 +121,7 @@ fn a_sleep_ends_for_messages_for_a_signal_and_for_what_another_thread_does() {
     });
     let own = pair.far.insert(&pair.far.name());
     for round in 0..20 {
-        let sleeper = unsafe_send(&pair.far);
+        let sleeper = Anywhere(&pair.far);
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(move || {
                 let sleeper = sleeper;
