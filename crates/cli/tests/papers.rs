@@ -83,7 +83,7 @@ fn results_do_not_depend_on_jobs_and_replace_older_ones() {
     let measures = |jobs: &str| {
         let done =
             run(&lab, &["tiny", "--figure", "1", "--jobs", jobs, "--out", "out", "--seeds", "1", "--quiet"]);
-        assert_eq!((done.code, done.err.as_str(), done.out.as_str()), (0, "", ""));
+        assert_eq!((done.code, done.err.as_str(), done.out.as_str()), (0, "", "page: out/tiny/index.html\n"));
         std::fs::read_to_string(lab.path("out/tiny/measures.csv")).unwrap()
     };
     assert_eq!(measures("1"), measures("3"));
