@@ -1205,7 +1205,8 @@ class DlbfPolicy(Table):
     Args:
         available_for: T_avail: a path without marks counts as available for this long after its last acknowledgement.
             Longer than a queue at ECN's upper threshold takes to drain (3,200 KB at 400 Gb/s: 64 us), so that a delay
-            older than a full cycle of a queue is not trusted. Default 100 us.
+            older than a full cycle of a queue is not trusted. Default 100 us. The repaired variant takes four round
+            trips of the idle network where that is longer: on a slow or wide network no acknowledgement is younger.
         cc: Congestion control. Default: DCQCN with preset `hpcc`, as that of ECMP.
         gap_margin: Added to the delay gap of every packet: delays are half a round trip old when they are used, and a
             growing queue makes the true gap larger. Default 0s (the paper).
@@ -1213,7 +1214,7 @@ class DlbfPolicy(Table):
         on_switch: What leaves on a new path before its data. Default "wait".
         scope: Whose acknowledgements tell a queue pair of its paths. Default "host_pair".
         unavailable_for: T_unavail: a path counts as congested for this long after its last marked acknowledgement.
-            Default 200 us, twice `available_for`.
+            Default 200 us, twice `available_for`; and eight round trips in the same way.
         variant: Which reading of the paper: "repaired" (default) or "published".
     """
 
