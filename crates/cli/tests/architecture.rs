@@ -11,6 +11,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
     // Where the programs' memory comes from: no code of ours but that.
     ("heap", &[]),
+    // Threads in rounds; what they do it does not know.
+    ("crew", &[]),
     ("wire", &["units"]),
     ("policy", &["units", "wire"]),
     ("transport", &["units", "wire", "policy"]),
@@ -23,7 +25,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("results", &["units"]),
     // What the simulator and the lab do alike with a workload, without I/O.
     ("execution", &["units", "policy", "transport", "workload", "results"]),
-    ("sim", &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "execution"]),
+    (
+        "sim",
+        &[
+            "crew",
+            "units",
+            "wire",
+            "policy",
+            "transport",
+            "fabric",
+            "topo",
+            "workload",
+            "results",
+            "execution",
+        ],
+    ),
     ("scenario", &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "sim"]),
     ("datapath", &["units", "wire", "policy", "transport", "secure"]),
     // Rings of bytes between processes of one host: what they carry it does not know.
@@ -70,7 +86,7 @@ const NO_STD: &[&str] = &["units", "wire", "policy", "transport", "tagged"];
 
 /// Crates that may look at the clock, open sockets and start threads.
 const MAY_TOUCH_THE_SYSTEM: &[&str] =
-    &["heap", "cli", "datapath", "neighbour", "ofi", "lab", "perf", "python", "bench"];
+    &["heap", "crew", "cli", "datapath", "neighbour", "ofi", "lab", "perf", "python", "bench"];
 
 /// Lines of code a file may have, tests not counted.
 const MAX_CODE_LINES: usize = 500;

@@ -14,7 +14,7 @@ pub type ConnId = u32;
 
 /// A connection: one queue pair at each end, or several where the scheme scales queue pairs. `Q` is how the caller names
 /// both ends of a queue pair.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Connection<Q> {
     /// The host that sends.
     pub src: HostId,
@@ -65,7 +65,7 @@ impl<Q> Connection<Q> {
 }
 
 /// All connections of a run, to be opened when first needed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Connections<Q> {
     list: Vec<Connection<Q>>,
     of_message: Vec<ConnId>,

@@ -9,6 +9,8 @@ use pathweave_workload::{MessageGraph, TaskId};
 
 use crate::connections::{ConnId, Connection, Connections};
 use crate::flow::{Receiving, Sending};
+use crate::part::Part;
+use crate::pending::Pending;
 use crate::tally::{ReceiverTally, SenderTally};
 use crate::tasks::{Due, Step, Tasks};
 
@@ -135,6 +137,49 @@ impl<Q> Execution<Q> {
             tasks: Tasks::new(graph, groups, notification),
             bytes_done: 0,
             flows_done: 0,
+        }
+    }
+
+    /// One of several executions of the same workload side by side: what happens at the hosts of this part.
+    ///
+    /// Each host is driven in the execution of its part, with [`Execution::step`] for what becomes known of it in another
+    /// one. When all have been driven up to the same instant, the first takes the barriers of the others
+    /// ([`Execution::take_barriers`], [`Execution::add_barrier`]) and settles them. At the end it takes what the others know
+    /// ([`Execution::join`]).
+    #[must_use]
+    pub fn of_part(mut self, part: Part) -> Self {
+        self.tasks.of_part(part);
+        self
+    }
+
+    /// Takes the steps of barriers that are due: they belong to the first part.
+    pub fn take_barriers(&mut self) -> impl Iterator<Item = (Time, Step)> {
+        self.tasks.take_barriers()
+    }
+
+    /// When the next step of a barrier is due here, if there is one.
+    pub fn barrier(&self) -> Option<Time> {
+        self.tasks.barrier()
+    }
+
+    /// A step of a barrier from another part.
+    pub fn add_barrier(&mut self, barrier: (Time, Step)) {
+        self.tasks.add_barrier(barrier);
+    }
+
+    /// Takes all that is known in another part, for records.
+    pub fn join(&mut self, other: &mut Self) {
+        self.tasks.join(&other.tasks);
+        self.bytes_done += other.bytes_done;
+        self.flows_done += other.flows_done;
+        let graph = self.tasks.graph.clone();
+        for (flow, message) in graph.messages().iter().enumerate() {
+            if let Some(sending) = other.sending[flow].take() {
+                self.sending[flow] = Some(sending);
+            }
+            if other.tasks.part.as_ref().is_some_and(|part| part.has(message.dst)) {
+                self.receiving[flow] = other.receiving[flow];
+            }
         }
     }
 
@@ -317,7 +362,16 @@ impl<Q> Execution<Q> {
     /// Nothing the run waits for is under way, and nothing is to come: since when that is so.
     #[inline]
     pub fn over_since(&self) -> Option<Time> {
-        self.tasks.over_since()
+        Execution::all_over_since([self])
+    }
+
+    /// The same of all parts together.
+    #[inline]
+    pub fn all_over_since<'e>(parts: impl IntoIterator<Item = &'e Self>) -> Option<Time>
+    where
+        Q: 'e,
+    {
+        Pending::over(parts.into_iter().map(|part| &part.tasks.pending))
     }
 
     /// Tasks not yet done, of the background, too.

@@ -9,6 +9,7 @@
 mod connections;
 mod execution;
 mod flow;
+mod part;
 mod pending;
 mod shares;
 mod tally;
@@ -16,6 +17,7 @@ mod tasks;
 
 pub use connections::{ConnId, Connection, Connections};
 pub use execution::{Completed, Execution, GroupSpec};
+pub use part::Part;
 pub use shares::{Share, shares};
 pub use tally::{ReceiverTally, SenderTally};
 pub use tasks::{Due, Step};

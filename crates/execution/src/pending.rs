@@ -13,7 +13,8 @@ use crate::execution::GroupSpec;
 pub(crate) struct Pending {
     /// By group; empty if there is no background.
     background: Vec<bool>,
-    left: usize,
+    /// Of a part it may be below zero: what one part has added, another one removes.
+    left: isize,
     /// When the last of them ended so far.
     last_end: Time,
 }
@@ -33,7 +34,7 @@ impl Pending {
 
     /// A task may begin, or a notification is on its way to it.
     pub(crate) fn add(&mut self, graph: &MessageGraph, task: TaskId) {
-        self.left += usize::from(self.counts(graph, task));
+        self.left += isize::from(self.counts(graph, task));
     }
 
     /// A message's sender knows how it ended, a computation is over, or a notification has arrived.
@@ -44,10 +45,18 @@ impl Pending {
         }
     }
 
-    /// Nothing of the foreground is under way and nothing is to come; since when.
+    /// That of a part other than the first, which counts all tasks that are free from the start.
+    pub(crate) fn of_other_part(&mut self) {
+        self.left = 0;
+    }
+
+    /// Nothing of the foreground is under way and nothing is to come, in all parts of a run together; since when.
     #[inline]
-    pub(crate) fn over(&self) -> Option<Time> {
-        (self.left == 0).then_some(self.last_end)
+    pub(crate) fn over<'p>(parts: impl Iterator<Item = &'p Pending>) -> Option<Time> {
+        let sum =
+            |(left, last_end): (isize, Time), part: &Pending| (left + part.left, last_end.max(part.last_end));
+        let (left, last_end) = parts.fold((0, Time::ZERO), sum);
+        (left == 0).then_some(last_end)
     }
 
     fn counts(&self, graph: &MessageGraph, task: TaskId) -> bool {

@@ -9,6 +9,7 @@ use pathweave_units::{Duration, HostId, Time};
 use pathweave_workload::{Job, JobId, JobSpans, Learns, MessageGraph, Moment, Progress, TaskId};
 
 use crate::execution::GroupSpec;
+use crate::part::Part;
 use crate::pending::Pending;
 
 /// Something about a task that happens at a host.
@@ -45,7 +46,9 @@ pub(crate) struct Tasks {
     /// Steps of barriers, which are at no host.
     barriers: BinaryHeap<Reverse<(Time, Step)>>,
     /// What the run still waits for.
-    pending: Pending,
+    pub(crate) pending: Pending,
+    /// Absent where there is one execution of all.
+    pub(crate) part: Option<Part>,
 }
 
 impl Tasks {
@@ -57,22 +60,54 @@ impl Tasks {
             barriers: BinaryHeap::new(),
             pending: Pending::new(&graph, groups),
             graph,
+            part: None,
         }
+    }
+
+    /// From now on the tasks of this part.
+    pub(crate) fn of_part(&mut self, part: Part) {
+        if !part.is_first() {
+            self.pending.of_other_part();
+        }
+        self.part = Some(part);
+    }
+
+    /// Takes the steps of barriers that are due here.
+    pub(crate) fn take_barriers(&mut self) -> impl Iterator<Item = (Time, Step)> {
+        self.barriers.drain().map(|Reverse(step)| step)
+    }
+
+    /// When the next step of a barrier is due here.
+    pub(crate) fn barrier(&self) -> Option<Time> {
+        self.barriers.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// A step of a barrier that became known in another part.
+    pub(crate) fn add_barrier(&mut self, barrier: (Time, Step)) {
+        self.barriers.push(Reverse(barrier));
+    }
+
+    /// Adds what has happened in another part.
+    pub(crate) fn join(&mut self, other: &Tasks) {
+        self.progress.join(&self.graph, &other.progress);
     }
 
     /// When something happens next that no host knows of yet.
     pub(crate) fn next(&self) -> Option<Time> {
-        let barrier = self.barriers.peek().map(|Reverse((at, _))| *at);
+        let first = self.part.as_ref().is_none_or(Part::is_first);
+        let barrier = self.barrier().filter(|_| first);
         self.progress.next_root(&self.graph).into_iter().chain(barrier).min()
     }
 
-    /// The next task that waits for no other and begins before `end`.
+    /// The next task that waits for no other and begins before `end`, at a host of this part.
     pub(crate) fn root_before(&mut self, end: Time) -> Option<Due> {
         while let Some((task, at)) = self.progress.pop_root(&self.graph, end) {
             let step = Step::Begin(task);
-            match self.graph.home(task) {
-                Some(host) => return Some(Due { at, host, step }),
-                None => self.barriers.push(Reverse((at, step))),
+            match (self.graph.home(task), &self.part) {
+                (Some(host), Some(part)) if !part.has(host) => {}
+                (None, Some(part)) if !part.is_first() => {}
+                (Some(host), _) => return Some(Due { at, host, step }),
+                (None, _) => self.barriers.push(Reverse((at, step))),
             }
         }
         None
@@ -158,12 +193,6 @@ impl Tasks {
             Some(host) => self.news.push_back(Due { at, host, step }),
             None => self.barriers.push(Reverse((at, step))),
         }
-    }
-
-    /// Nothing the run waits for is under way, and nothing is to come; since when.
-    #[inline]
-    pub(crate) fn over_since(&self) -> Option<Time> {
-        self.pending.over()
     }
 
     /// Tasks not yet done.

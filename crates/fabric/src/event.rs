@@ -61,6 +61,16 @@ pub struct FabricEvent<P> {
     pub kind: FabricEventKind<P>,
 }
 
+impl<P> FabricEvent<P> {
+    /// Switches that a lost packet had passed; of others 0.
+    pub fn hops(&self) -> u8 {
+        match &self.kind {
+            FabricEventKind::Dropped { header, .. } => header.hops(),
+            FabricEventKind::Paused(_) | FabricEventKind::Resumed(_) => 0,
+        }
+    }
+}
+
 /// The kinds of rare event.
 #[derive(Clone, Copy, Debug)]
 pub enum FabricEventKind<P> {

@@ -8,6 +8,7 @@ mod build;
 mod calm;
 pub mod config;
 mod config_error;
+mod crossing;
 mod event;
 mod fabric;
 mod faults;
@@ -34,6 +35,7 @@ mod window;
 mod wires;
 
 pub use build::{BuildError, Cable, PortMap, Span};
+pub use crossing::Crossings;
 pub use event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 pub use fabric::Fabric;
 pub use forwarding::{ForwardingStats, IntervalRoutes, PairRoutes, SwitchRoutes, TableRoutes};

@@ -59,6 +59,12 @@ impl Link {
         self.packets.push(header.on_link(ingress, arrival));
     }
 
+    /// Goes on with a packet that was put on this link in another part of the fabric, where its arrival was reckoned.
+    pub(crate) fn take_over(&mut self, header: Header) {
+        self.next = self.next.min(header.arrival());
+        self.packets.push(header);
+    }
+
     /// Takes the first packet if it arrives before `end`.
     #[inline(always)]
     pub(crate) fn pop_before(&mut self, end: Time) -> Option<Header> {

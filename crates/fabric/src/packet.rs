@@ -170,8 +170,18 @@ impl Header {
 
     /// A packet that a switch makes for another one: the place of its content is a slot of theirs.
     pub(crate) fn message(src: HostId, dst: HostId, path: PathId, wire_bytes: u32, slot: u32) -> Self {
+        Header::new(src, dst, path, wire_bytes, 0, false).with_message(slot)
+    }
+
+    /// The same packet of a switch, with its content in this slot.
+    pub(crate) fn with_message(self, slot: u32) -> Self {
         debug_assert!(slot < MESSAGE - 1);
-        Header::new(src, dst, path, wire_bytes, 0, false).with_content(MESSAGE | slot)
+        self.with_content(MESSAGE | slot)
+    }
+
+    /// Whether it carries something of the hosts': not what switches tell each other, nor a pause frame.
+    pub(crate) fn has_content(&self) -> bool {
+        self.place as u32 & MESSAGE == 0
     }
 
     pub(crate) fn is_message(&self) -> bool {

@@ -23,36 +23,40 @@ pub struct PfcWatch {
 }
 
 impl PfcWatch {
-    /// Looks at all paused ports. A deadlock is a cycle of ports that were paused and silent since the last look,
-    /// so call it every `deadlock_after`.
+    /// Looks at all paused ports of a fabric, which may be in parts. A deadlock is a cycle of ports that were paused and
+    /// silent since the last look, so call it every `deadlock_after`.
     pub fn look<P: Copy, const C: usize>(
         &mut self,
-        fabric: &Fabric<P, C>,
+        parts: &[&Fabric<P, C>],
         now: Time,
         storm_after: Duration,
     ) -> Option<PfcTrouble> {
-        let mut sent_now = BTreeMap::new();
+        // Only in the part to which it belongs is a port ever paused.
+        let mut paused = BTreeMap::new();
+        for fabric in parts {
+            let ports = (0..).zip(&fabric.transit.lines.ports).filter(|(_, port)| port.paused != 0);
+            let since = &fabric.transit.journal.paused_since;
+            paused.extend(ports.map(|(id, port)| (id, (port.sent_packets, now - since[id as usize]))));
+        }
         let mut storm = None;
-        for (index, port) in fabric.transit.lines.ports.iter().enumerate() {
-            if port.paused == 0 {
-                continue;
-            }
-            let paused_for = now - fabric.transit.journal.paused_since[index];
+        for (&port, &(_, paused_for)) in &paused {
             // A storm backs up: the oldest pause is its source.
             if paused_for >= storm_after && storm.is_none_or(|(_, longest)| paused_for > longest) {
-                storm = Some((index as PortId, paused_for));
+                storm = Some((port, paused_for));
             }
-            sent_now.insert(index as PortId, port.sent_packets);
         }
+        let sent_now: BTreeMap<PortId, u64> = paused.iter().map(|(&port, &(sent, _))| (port, sent)).collect();
         let stuck: Vec<PortId> =
             sent_now.iter().filter(|(p, n)| self.sent_before.get(p) == Some(n)).map(|(&p, _)| p).collect();
         self.sent_before = sent_now;
         let storm = storm.map(|(port, paused_for)| PfcTrouble::Storm(port, paused_for));
-        find_cycle(&stuck, |port| waits_for(fabric, port, &stuck)).map(PfcTrouble::Deadlock).or(storm)
+        let successors = |port| parts.iter().flat_map(|fabric| waits_for(fabric, port, &stuck)).collect();
+        find_cycle(&stuck, successors).map(PfcTrouble::Deadlock).or(storm)
     }
 }
 
-/// The stuck ports of the next node that hold packets which came by `port`: it is paused because of them.
+/// The stuck ports of the next node that hold packets which came by `port`: it is paused because of them. None in a part to
+/// which that node does not belong.
 fn waits_for<P: Copy, const C: usize>(fabric: &Fabric<P, C>, port: PortId, stuck: &[PortId]) -> Vec<PortId> {
     let (ingress, node) =
         (fabric.transit.lines.ports[port as usize].peer, fabric.transit.lines.ports[port as usize].peer_node);

@@ -75,6 +75,7 @@ impl Loaded {
             faults: scenario.fault.clone(),
             stop: StopConfig { until: scenario.run.until, max_events: scenario.run.max_events },
             observe: scenario.observe,
+            threads: None,
             verify: scenario.run.verify,
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };

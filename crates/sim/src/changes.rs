@@ -1,76 +1,86 @@
-//! The network changes in mid-run: what a fault does to the fabric, and who is told.
+//! The network changes in mid-run: what a fault does to the fabric, and who is told. Every part of the run knows the state of
+//! all links; what happens at a node happens in the part it belongs to.
 
+use pathweave_execution::ConnId;
 use pathweave_topo::{LinkId, PortRef, Routing};
 use pathweave_units::Time;
 
 use crate::chosen_routes::ChosenRoutes;
 use crate::faults::{Action, Entry};
+use crate::network::Network;
 use crate::routes::View;
-use crate::runner::Runner;
+use crate::spec::SimSpec;
+use crate::whole::Whole;
 
-impl<const C: usize> Runner<'_, C> {
+impl<const C: usize> Whole<'_, '_, C> {
     /// An entry of the agenda is due.
     pub(crate) fn on_fault(&mut self, now: Time, entry: Entry) {
-        self.observers.recorder.fault(now, &entry);
-        let port = |runner: &Self, link: LinkId| runner.network.map.ends(link.index()).0;
+        let spec = self.shards[0].spec;
         match entry.action {
             Action::Down(link) => {
-                self.network.links_down[link.index()] += 1;
-                if self.network.links_down[link.index()] == 1 {
-                    let port = port(self, link);
-                    self.network.fabric.link_down(now, port);
+                if self.in_all(|network| network.take_down(now, link)) {
                     self.tell_hosts(now, link);
                 }
             }
             Action::Up(link) => {
-                // Two faults may hold a link down; it is up when the last one ends.
-                self.network.links_down[link.index()] =
-                    self.network.links_down[link.index()].saturating_sub(1);
-                if self.network.links_down[link.index()] == 0 {
-                    let port = port(self, link);
-                    self.network.fabric.link_up(now, port);
+                if self.in_all(|network| network.bring_up(now, link)) {
                     self.tell_hosts(now, link);
                 }
             }
             Action::Rate(link, rate) => {
-                let rate = rate.unwrap_or(self.spec.topology.link(link).rate);
-                let port = port(self, link);
-                self.network.fabric.set_link(now, port, Some(rate), None);
+                let rate = rate.unwrap_or(spec.topology.link(link).rate);
+                self.in_all(|network| network.fabric.set_link(now, network.port(link), Some(rate), None));
                 self.wake_hosts(now, link);
             }
             Action::Delay(link, delay) => {
-                let delay = delay.unwrap_or(self.spec.topology.link(link).delay);
-                let port = port(self, link);
-                self.network.fabric.set_link(now, port, None, Some(delay));
+                let delay = delay.unwrap_or(spec.topology.link(link).delay);
+                self.in_all(|network| network.fabric.set_link(now, network.port(link), None, Some(delay)));
             }
             Action::Loss(link, loss) => {
-                let port = port(self, link);
-                let (_, corruption) = self.network.fabric.impairment(port);
-                self.network.fabric.set_impairment(port, loss, corruption);
+                self.in_all(|network| {
+                    let (_, corruption) = network.fabric.impairment(network.port(link));
+                    network.fabric.set_impairment(network.port(link), loss, corruption);
+                });
             }
             Action::Corruption(link, corruption) => {
-                let port = port(self, link);
-                let (loss, _) = self.network.fabric.impairment(port);
-                let floor = self.spec.topology.link(link).error_rate;
-                self.network.fabric.set_impairment(port, loss, corruption.max(floor));
+                let floor = spec.topology.link(link).error_rate;
+                self.in_all(|network| {
+                    let (loss, _) = network.fabric.impairment(network.port(link));
+                    network.fabric.set_impairment(network.port(link), loss, corruption.max(floor));
+                });
             }
-            Action::StormStart(port) => self.network.fabric.start_pause_storm(now, port),
+            Action::StormStart(port) => self.at_port(port).network.fabric.start_pause_storm(now, port),
             Action::StormStop(port) => {
-                let step = self.network.fabric.stop_pause_storm(now, port);
-                self.on_step(now, step);
+                let shard = self.at_port(port);
+                let step = shard.network.fabric.stop_pause_storm(now, port);
+                shard.on_step(now, step);
             }
-            Action::Reroute => self.reroute(now),
+            Action::Reroute => {
+                if let Some(before) = self.in_all(|network| network.reroute(spec)) {
+                    self.tell_of_paths(now, &before);
+                }
+            }
         }
-        self.record_log();
+        // A link may have become shorter. Where all are longer now, what has left before still travels as fast.
+        for shard in &mut self.shards {
+            shard.windows.longest = shard.windows.longest.min(shard.network.longest_window());
+        }
+    }
+
+    /// Does the same in every part. Returns what it returns in the last, as in all others.
+    fn in_all<T>(&mut self, mut act: impl FnMut(&mut Network<C>) -> T) -> T {
+        let done = self.shards.iter_mut().map(|shard| act(&mut shard.network));
+        done.last().expect("there is a part")
     }
 
     /// Hosts at a link's ends see it fail or come back.
     fn tell_hosts(&mut self, now: Time, link: LinkId) {
-        let topology = &*self.spec.topology;
+        let topology = &*self.shards[0].spec.topology;
         for node in [topology.link(link).a, topology.link(link).b] {
             if topology.is_host(node) {
-                let dead = |port: &PortRef| self.network.links_down[port.link.index()] > 0;
-                self.hosts[node.index()].nic.cut_off = topology.ports(node).iter().all(dead);
+                let shard = self.at_node(node.0);
+                let dead = |port: &PortRef| shard.network.links_down[port.link.index()] > 0;
+                shard.hosts[node.index()].nic.cut_off = topology.ports(node).iter().all(dead);
             }
         }
         self.wake_hosts(now, link);
@@ -78,33 +88,87 @@ impl<const C: usize> Runner<'_, C> {
 
     /// A link has changed: what the hosts at its ends knew of their transmitters need not hold.
     fn wake_hosts(&mut self, now: Time, link: LinkId) {
-        let topology = &*self.spec.topology;
+        let topology = &*self.shards[0].spec.topology;
         for node in [topology.link(link).a, topology.link(link).b] {
             if topology.is_host(node) {
-                self.hosts[node.index()].on_links_changed();
-                self.transmit(now, node.index());
+                let shard = self.at_node(node.0);
+                shard.hosts[node.index()].on_links_changed();
+                shard.transmit(now, node.index());
             }
         }
     }
 
-    /// Routing has noticed which links are down.
-    fn reroute(&mut self, now: Time) {
+    /// Where sources choose their paths: tells the queue pairs whose paths have failed or come back since links were as
+    /// in `before`.
+    fn tell_of_paths(&mut self, now: Time, before: &[bool]) {
+        let topology = &*self.shards[0].spec.topology;
+        let bytes = self.shards[0].full_and_ack_bytes();
+        for conn in 0..self.shards[0].traffic.execution.connections.len() as ConnId {
+            let connection = &self.shards[0].traffic.execution.connections[conn];
+            let (src, dst) = (connection.src, connection.dst);
+            // Its sender knows what is open.
+            let qps = self.at(src).traffic.execution.connections[conn].queue_pairs.clone();
+            if qps.is_empty() {
+                continue;
+            }
+            for (from, to, at_from) in [(src, dst, true), (dst, src, false)] {
+                let shard = self.at(from);
+                if !shard.network.routes.differs(topology, before, from, to) {
+                    continue;
+                }
+                let views = shard.network.routes.views(topology, (from, to), bytes);
+                for &(at_src, at_dst) in &qps {
+                    let qp = if at_from { at_src } else { at_dst };
+                    // One that has failed has no use for paths; one that is yet to be opened will see them.
+                    let _ = shard.hosts[from.index()].endpoint.set_paths(now, qp, &views);
+                }
+                shard.after_input(now, from.index());
+            }
+        }
+    }
+}
+
+impl<const C: usize> Network<C> {
+    /// Takes a link down, if no other fault holds it down already; returns whether it did.
+    fn take_down(&mut self, now: Time, link: LinkId) -> bool {
+        let held = &mut self.links_down[link.index()];
+        *held += 1;
+        let changes = *held == 1;
+        if changes {
+            self.fabric.link_down(now, self.port(link));
+        }
+        changes
+    }
+
+    /// Brings a link up, if this was the last fault that held it down; returns whether it did.
+    fn bring_up(&mut self, now: Time, link: LinkId) -> bool {
+        let held = &mut self.links_down[link.index()];
+        *held = held.saturating_sub(1);
+        let changes = *held == 0;
+        if changes {
+            self.fabric.link_up(now, self.port(link));
+        }
+        changes
+    }
+
+    /// Routing has noticed which links are down. Returns which were known to be before, where sources choose paths.
+    fn reroute(&mut self, spec: &SimSpec) -> Option<Vec<bool>> {
         let down = |link: &u32| *link > 0;
-        match &mut self.network.routes {
+        match &mut self.routes {
             ChosenRoutes::Switches(routing) => {
-                let links = &self.network.links_down;
+                let links = &self.links_down;
                 let alive = |link: LinkId| !down(&links[link.index()]);
-                let topology = &*self.spec.topology;
-                let rate = |link: LinkId| self.network.fabric.link(self.network.map.ends(link.index()).0).0;
-                let view = View { topology, alive: &alive, rate: &rate, shares: self.network.shares };
-                let routes = ChosenRoutes::switch_routes(&self.network.map, &self.spec.routing, &view);
-                self.network.fabric.set_routes(routes);
+                let topology = &*spec.topology;
+                let rate = |link: LinkId| self.fabric.link(self.map.ends(link.index()).0).0;
+                let view = View { topology, alive: &alive, rate: &rate, shares: self.shares };
+                let routes = ChosenRoutes::switch_routes(&self.map, &spec.routing, &view);
+                self.fabric.set_routes(routes);
                 *routing = Routing::compute(topology, &alive);
+                None
             }
             ChosenRoutes::Sources { dead, .. } => {
-                let now_dead = self.network.links_down.iter().map(down).collect();
-                let before = std::mem::replace(dead, now_dead);
-                self.tell_of_paths(now, &before);
+                let now_dead = self.links_down.iter().map(down).collect();
+                Some(std::mem::replace(dead, now_dead))
             }
         }
     }

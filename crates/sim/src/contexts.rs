@@ -7,7 +7,7 @@ use pathweave_policy::Service;
 use pathweave_units::{Duration, HostId, Time};
 
 use crate::agenda::Item;
-use crate::runner::Runner;
+use crate::shard::Shard;
 
 /// An end of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) enum Side {
     Receiver,
 }
 
-impl<const C: usize> Runner<'_, C> {
+impl<const C: usize> Shard<'_, C> {
     /// A message wants its end-to-end context, which carries one at a time. False: it waits until another is done.
     pub(crate) fn take_context(&mut self, conn: ConnId, flow: u32, posted: Time) -> bool {
         let src = self.traffic.execution.connections[conn].src;

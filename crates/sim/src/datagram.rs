@@ -5,13 +5,13 @@ use pathweave_results::FlowRecord;
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp, SideMessage};
 use pathweave_transport::{Status, Transport};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
-use pathweave_wire::{Body, RdData, Segment};
+use pathweave_wire::Body;
 
 use crate::agenda::{Item, Opening, Rank};
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_datagrams};
 use crate::nic::{Channel, DATAGRAMS, Datagram, NicConfig, NicModel};
 use crate::paths::PathProfile;
-use crate::runner::Runner;
+use crate::shard::Shard;
 use crate::spec::{SimError, SimSpec};
 
 impl SimSpec {
@@ -34,7 +34,7 @@ fn queue_pair(group: usize, groups: usize, process: u16) -> QpNum {
     QpNum(DATAGRAMS | (u32::from(process) * groups as u32 + group as u32))
 }
 
-impl<const C: usize> Runner<'_, C> {
+impl<const C: usize> Shard<'_, C> {
     /// Gives every host what it has besides, if the run needs it.
     pub(crate) fn set_up_models(&mut self) {
         let nic = self.spec.host.nic.as_ref();
@@ -42,7 +42,7 @@ impl<const C: usize> Runner<'_, C> {
         if nic.is_none() && !others {
             return;
         }
-        for host in 0..self.hosts.len() {
+        for host in (0..self.hosts.len()).filter(|&host| self.place.has(host as u32)) {
             let ports = self.network.map.ports(host as u32);
             let rate: u64 = ports.map(|port| self.network.fabric.link(port).0.as_bps()).sum();
             self.hosts[host].set_model(NicModel::new(nic, Rate::from_bps(rate)));
@@ -322,27 +322,11 @@ impl<const C: usize> Runner<'_, C> {
     }
 
     /// Raw datagrams are over when they are there or lost; their sender does not notice.
-    fn end_raw(&mut self, now: Time, flow: u32) {
+    pub(crate) fn end_raw(&mut self, now: Time, flow: u32) {
         let group = self.spec.graph.messages()[flow as usize].group;
         if is_raw(&self.spec.scheme_of(group).scheme.service) {
             self.traffic.execution.gave_up(now, flow);
         }
-    }
-
-    /// The fabric has lost a datagram. Returns the flow it belonged to.
-    pub(crate) fn lost_datagram(
-        &mut self,
-        now: Time,
-        from: HostId,
-        to: HostId,
-        segment: &Segment,
-        data: &RdData,
-    ) -> Option<u32> {
-        let peer = PeerId { host: to, qp: segment.dst_qp };
-        let flow = NicModel::latest(self.model(from).outgoing.get(&(segment.src_qp, peer)), data.msg_id)?;
-        self.traffic.execution.record_mut(flow)?.dropped_packets += 1;
-        self.end_raw(now, flow);
-        Some(flow)
     }
 }
 

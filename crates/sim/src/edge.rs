@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pathweave_fabric::config::{ExternalConfig, Forwarding};
-use pathweave_fabric::{Fabric, Lens, Look, Place, Queued};
+use pathweave_fabric::{Fabric, Lens, Look, MiddleboxStats, Place, Queued};
 use pathweave_policy::{Leg, with_a_queue};
 use pathweave_results::MiddleboxTotals;
 use pathweave_topo::{Sites, Topology};
@@ -153,13 +153,13 @@ pub(crate) fn leg(
     Some(Leg { base_rtt, links })
 }
 
-/// What the middleboxes have counted.
-pub(crate) fn totals<const C: usize>(
-    fabric: &Fabric<Content, C>,
+/// What the middleboxes have counted: `stats` of each switch that has one.
+pub(crate) fn totals(
     topology: &Topology,
+    stats: impl Fn(u32) -> Option<MiddleboxStats>,
 ) -> Vec<MiddleboxTotals> {
     let switches = topology.switches().iter().zip(0..);
-    let counted = switches.filter_map(|(switch, index)| Some((switch, fabric.middlebox_stats(index)?)));
+    let counted = switches.filter_map(|(switch, index)| Some((switch, stats(index)?)));
     counted
         .map(|(switch, stats)| {
             let (nsf, ndt) = (stats.nsf.unwrap_or_default(), stats.ndt.unwrap_or_default());

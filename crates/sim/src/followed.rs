@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use pathweave_policy::Policy;
 use pathweave_results::SeriesKind;
 use pathweave_transport::Placement;
-use pathweave_units::{Bytes, HostId, PathId, QpNum, Time};
+use pathweave_units::{HostId, PathId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
 use crate::check::Ledger;
-use crate::host::Host;
 use crate::samples::Samples;
 use crate::spec::SimSpec;
+use crate::whole::Whole;
 
 /// What looks at every packet that arrives. Absent, it costs a comparison.
 pub(crate) struct Inspect {
@@ -39,27 +39,24 @@ impl Inspect {
 }
 
 /// The part of a message that one queue pair carries: sender, its queue pair, message sequence number.
-type Part = (HostId, QpNum, u32);
+pub(crate) type Part = (HostId, QpNum, u32);
 
-/// The flows to follow.
+/// The flows to follow, as a part of the run knows them: of some the sender is here, of some the receiver.
 pub(crate) struct Followed {
-    /// By message; nothing while it is not under way.
+    /// At the sender, by message; nothing while it is not under way.
     flows: BTreeMap<u32, Option<UnderWay>>,
-    /// The flow of each part under way, and which of its queue pairs that is, where there are several.
+    /// At the receiver: the flow of each part under way, and which of its queue pairs that is, where there are several.
     parts: BTreeMap<Part, (u32, Option<u16>)>,
+    /// At the receiver, by flow: packets that arrived since the last sample, by path, or by queue pair where it has several.
+    arrived: BTreeMap<u32, BTreeMap<u16, u32>>,
     /// To count paths in.
     room: Vec<PathId>,
 }
 
-/// A flow under way.
+/// A flow under way: its queue pairs at both ends, of as many as carry the message.
 struct UnderWay {
-    src: HostId,
-    qps: Vec<QpNum>,
-    dst: HostId,
-    /// Those of `dst`, of as many as carry the message.
+    senders: Vec<QpNum>,
     receivers: Vec<QpNum>,
-    /// Packets that arrived since the last sample, by path, or by queue pair where it has several.
-    arrived: BTreeMap<u16, u32>,
     /// Its sender knows that it has ended: one more sample.
     ended: bool,
 }
@@ -75,32 +72,29 @@ impl Followed {
         let mut order: Vec<u32> = (0..messages.len() as u32).collect();
         order.sort_by_key(|&m| (Reverse(messages[m as usize].size), m));
         let flows = order.into_iter().take(count).map(|m| (m, None)).collect();
-        Some(Followed { flows, parts: BTreeMap::new(), room: Vec::new() })
+        Some(Followed { flows, parts: BTreeMap::new(), arrived: BTreeMap::new(), room: Vec::new() })
     }
 
-    /// A message was posted: its sender and the queue pairs that carry it, each with the message's number there, and its
-    /// receiver with those of its own.
-    pub(crate) fn posted(
-        &mut self,
-        flow: u32,
-        (src, parts): (HostId, &[(QpNum, u32)]),
-        (dst, receivers): (HostId, Vec<QpNum>),
-    ) {
-        let Some(way) = self.flows.get_mut(&flow) else { return };
-        for (&(qp, msn), number) in parts.iter().zip(0..) {
-            self.parts.insert((src, qp, msn), (flow, (parts.len() > 1).then_some(number)));
+    /// At the sender: a message was posted to these queue pairs, with those of the receiver.
+    pub(crate) fn posted(&mut self, flow: u32, senders: Vec<QpNum>, receivers: Vec<QpNum>) {
+        if let Some(way) = self.flows.get_mut(&flow) {
+            *way = Some(UnderWay { senders, receivers, ended: false });
         }
-        let qps = parts.iter().map(|&(qp, _)| qp).collect();
-        *way = Some(UnderWay { src, qps, dst, receivers, arrived: BTreeMap::new(), ended: false });
+    }
+
+    /// At the receiver: a part of a message is to come, by this of its queue pairs if it has several.
+    pub(crate) fn expected(&mut self, flow: u32, part: Part, queue_pair: Option<u16>) {
+        if self.flows.contains_key(&flow) {
+            self.parts.insert(part, (flow, queue_pair));
+        }
     }
 
     /// A packet arrived.
     pub(crate) fn arrived(&mut self, src: HostId, segment: &Segment) {
         let Body::Data(data) = &segment.body else { return };
         let Some(&(flow, queue_pair)) = self.parts.get(&(src, segment.src_qp, data.msn)) else { return };
-        if let Some(Some(way)) = self.flows.get_mut(&flow) {
-            *way.arrived.entry(queue_pair.unwrap_or(segment.path.0)).or_default() += 1;
-        }
+        let arrived = self.arrived.entry(flow).or_default();
+        *arrived.entry(queue_pair.unwrap_or(segment.path.0)).or_default() += 1;
     }
 
     /// The sender knows that a message has ended, well or not.
@@ -110,31 +104,68 @@ impl Followed {
         }
     }
 
-    /// Samples what is under way, zeros too: a flow without a sample is not under way. Packets carry `mtu` bytes of
-    /// payload.
-    pub(crate) fn sample(&mut self, now: Time, hosts: &[Host], mtu: Bytes, samples: &mut Samples) {
-        for (&flow, slot) in &mut self.flows {
-            let Some(way) = slot else { continue };
-            let mut add = |kind, value: f64| samples.add(kind, flow, 0, value);
-            let sender = &hosts[way.src.index()].endpoint;
-            let rates = way.qps.iter().filter_map(|&qp| sender.policy(qp)?.rate(now));
-            if let Some(rate) = rates.map(|rate| rate.as_bps() as f64).reduce(|a, b| a + b) {
-                add(SeriesKind::PolicyRateBps, rate);
-            }
-            let inflight: u64 =
-                way.qps.iter().filter_map(|&qp| sender.inflight(qp)).map(|(_, bytes)| bytes).sum();
-            add(SeriesKind::InflightBytes, inflight as f64);
-            // Of a message over several queue pairs the paths of each: they do not share ports.
-            let distinct = way.qps.iter().filter_map(|&qp| sender.paths_in_flight(qp, &mut self.room));
-            add(SeriesKind::InflightPaths, distinct.sum::<usize>() as f64);
-            let receiver = &hosts[way.dst.index()].endpoint;
-            let held: u64 = way.receivers.iter().filter_map(|&qp| receiver.held_ahead(qp)).sum();
-            add(SeriesKind::HeldBytes, (held * mtu.get()) as f64);
-            samples.add_shares(flow, std::mem::take(&mut way.arrived).into_iter());
-            if way.ended {
-                *slot = None;
-                self.parts.retain(|_, (of, _)| *of != flow);
+    /// At the sender: takes the flow from those under way if it has ended.
+    fn forget_ended(&mut self, flow: u32) -> bool {
+        let way = self.flows.get_mut(&flow).expect("it is followed");
+        way.take_if(|way| way.ended).is_some()
+    }
+
+    /// At the receiver: what has arrived of a flow since the last sample.
+    fn take_arrived(&mut self, flow: u32) -> BTreeMap<u16, u32> {
+        self.arrived.remove(&flow).unwrap_or_default()
+    }
+
+    /// At the receiver: the flow has ended.
+    fn close(&mut self, flow: u32) {
+        self.parts.retain(|_, (of, _)| *of != flow);
+    }
+}
+
+impl<const C: usize> Whole<'_, '_, C> {
+    /// Samples the flows that are followed and under way, zeros too: a flow without a sample is not under way.
+    pub(crate) fn sample_followed(&mut self, now: Time, samples: &mut Samples) {
+        let spec = self.shards[0].spec;
+        let Some(followed) = self.shards[0].observers.followed() else { return };
+        let flows: Vec<u32> = followed.flows.keys().copied().collect();
+        for flow in flows {
+            let message = spec.graph.messages()[flow as usize];
+            let Some(receivers) = self.sample_sender(now, flow, message.src, samples) else { continue };
+            let receiver = &self.host(message.dst).endpoint;
+            let held: u64 = receivers.into_iter().filter_map(|qp| receiver.held_ahead(qp)).sum();
+            samples.add(SeriesKind::HeldBytes, flow, 0, (held * spec.host.mtu.get()) as f64);
+            let ended = self.at(message.src).observers.followed().is_some_and(|at| at.forget_ended(flow));
+            let at_receiver =
+                self.at(message.dst).observers.followed().expect("all parts follow the same flows");
+            samples.add_shares(flow, at_receiver.take_arrived(flow).into_iter());
+            if ended {
+                at_receiver.close(flow);
             }
         }
+    }
+
+    /// Samples what the sender of a flow under way knows. Returns the queue pairs of its receiver.
+    fn sample_sender(
+        &mut self,
+        now: Time,
+        flow: u32,
+        src: HostId,
+        samples: &mut Samples,
+    ) -> Option<Vec<QpNum>> {
+        let shard = self.at(src);
+        let sender = &shard.hosts[src.index()].endpoint;
+        let followed = shard.observers.inspect.as_mut()?.followed.as_mut()?;
+        let way = followed.flows.get(&flow)?.as_ref()?;
+        let mut add = |kind, value: f64| samples.add(kind, flow, 0, value);
+        let rates = way.senders.iter().filter_map(|&qp| sender.policy(qp)?.rate(now));
+        if let Some(rate) = rates.map(|rate| rate.as_bps() as f64).reduce(|a, b| a + b) {
+            add(SeriesKind::PolicyRateBps, rate);
+        }
+        let inflight: u64 =
+            way.senders.iter().filter_map(|&qp| sender.inflight(qp)).map(|(_, bytes)| bytes).sum();
+        add(SeriesKind::InflightBytes, inflight as f64);
+        // Of a message over several queue pairs the paths of each: they do not share ports.
+        let distinct = way.senders.iter().filter_map(|&qp| sender.paths_in_flight(qp, &mut followed.room));
+        add(SeriesKind::InflightPaths, distinct.sum::<usize>() as f64);
+        Some(way.receivers.clone())
     }
 }

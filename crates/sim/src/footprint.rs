@@ -3,7 +3,7 @@
 use pathweave_execution::{Connection, Execution};
 use pathweave_results::{FlowRecord, SeriesSample};
 
-use crate::runner::{QueuePair, Runner};
+use crate::shard::{QueuePair, Shard};
 
 /// Numbers and sizes of what a run keeps of messages and connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Footprint {
     pub const SAMPLE_BYTES: usize = size_of::<SeriesSample>();
 }
 
-impl<const C: usize> Runner<'_, C> {
+impl<const C: usize> Shard<'_, C> {
     /// To be asked before the run.
     pub(crate) fn footprint(&self) -> Footprint {
         let connections = &self.traffic.execution.connections;

@@ -1,11 +1,12 @@
 //! What the queue pairs of each group do, averaged over samples. A sample counts for the time since the one before it:
 //! later in a run, samples are further apart.
 
+use pathweave_execution::ConnId;
 use pathweave_policy::Policy;
 use pathweave_results::GroupTotals;
 use pathweave_units::{Duration, Time};
 
-use crate::runner::Runner;
+use crate::whole::Whole;
 
 /// Sums over samples, and the seconds they are of.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,22 +27,25 @@ impl GroupSums {
     }
 }
 
-impl<const C: usize> Runner<'_, C> {
+impl<const C: usize> Whole<'_, '_, C> {
     /// Adds a sample, `since` after the one before: the rate of each queue pair that has data to send or in flight, and
     /// what each receiver holds ahead of a gap.
-    pub(crate) fn sample_groups(&mut self, now: Time, since: Duration) {
+    pub(crate) fn sample_groups(&mut self, now: Time, since: Duration, group_sums: &mut [GroupSums]) {
         let since_s = since.as_secs_f64();
-        let mtu = self.spec.host.mtu.get();
-        for connection in self.traffic.execution.connections.iter() {
-            let sums = &mut self.observers.group_sums[connection.group.index()];
-            for &(at_src, at_dst) in &connection.queue_pairs {
-                let src = &self.hosts[connection.src.index()].endpoint;
+        let mtu = self.shards[0].spec.host.mtu.get();
+        for conn in 0..self.shards[0].traffic.execution.connections.len() as ConnId {
+            let connection = &self.shards[0].traffic.execution.connections[conn];
+            let (from, to, group) = (connection.src, connection.dst, connection.group);
+            let sums = &mut group_sums[group.index()];
+            // Its sender knows what is open.
+            for &(at_src, at_dst) in &self.part_of(from).traffic.execution.connections[conn].queue_pairs {
+                let src = &self.host(from).endpoint;
                 let rate = src.policy(at_src).and_then(|policy| policy.rate(now));
                 if let (Some(true), Some(rate)) = (src.is_busy(at_src), rate) {
                     sums.rates_s += since_s;
                     sums.rate_bps += rate.as_bps() as f64 * since_s;
                 }
-                if let Some(held) = self.hosts[connection.dst.index()].endpoint.held_ahead(at_dst) {
+                if let Some(held) = self.host(to).endpoint.held_ahead(at_dst) {
                     sums.held_s += since_s;
                     sums.held_bytes += (held * mtu) as f64 * since_s;
                 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use pathweave_fabric::config::{AckClass, Shares, SwitchConfig};
-use pathweave_fabric::{BuildError, Fabric, PfcTrouble, PfcWatch, PortMap};
+use pathweave_fabric::{BuildError, Fabric, PortId, PortMap};
 use pathweave_policy::{Adapt, PathView};
+use pathweave_topo::LinkId;
 use pathweave_transport::{Endpoint, EndpointConfig};
-use pathweave_units::{Duration, HostId, Time};
+use pathweave_units::{Duration, HostId};
 
 use crate::chosen_routes::{ChosenRoutes, source_routes};
 use crate::departures::DepartureLog;
@@ -26,7 +27,6 @@ pub(crate) struct Network<const C: usize> {
     /// By link: faults that hold it down.
     pub(crate) links_down: Vec<u32>,
     pub(crate) shares: Shares,
-    watch: PfcWatch,
 }
 
 impl<const C: usize> Network<C> {
@@ -66,7 +66,6 @@ impl<const C: usize> Network<C> {
         Ok(Network {
             longest_path: longest_path.flatten(),
             links_down: vec![0; topology.links().len()],
-            watch: PfcWatch::default(),
             map,
             routes,
             fabric,
@@ -108,9 +107,9 @@ impl<const C: usize> Network<C> {
         self.fabric.lookahead() - Duration::from_ps(1)
     }
 
-    /// Pauses that do not end, if there are any.
-    pub(crate) fn trouble(&mut self, now: Time, storm_after: Duration) -> Option<PfcTrouble> {
-        self.watch.look(&self.fabric, now, storm_after)
+    /// The first port of a link.
+    pub(crate) fn port(&self, link: LinkId) -> PortId {
+        self.map.ends(link.index()).0
     }
 }
 

@@ -1,19 +1,21 @@
 //! Recording: samples over time, rare events.
 
-use pathweave_fabric::{DropReason, Fabric, FabricEvent, FabricEventKind};
+use pathweave_fabric::{DropReason, FabricEvent, FabricEventKind, Header};
 use pathweave_results::{DropReason as Reason, EventKind, EventRecord, SeriesKind};
+use pathweave_transport::rd::PeerId;
 use pathweave_transport::{Event, SentPacket};
-use pathweave_units::{Duration, PathId, QpNum, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::Body;
 
+use crate::central::Central;
 use crate::events::Events;
 use crate::faults::{Action, Entry};
-use crate::followed::Inspect;
-use crate::host::{Content, Host};
-use crate::nic::SentAgain;
-use crate::runner::{Observers, Runner};
+use crate::host::Content;
+use crate::nic::{NicModel, SentAgain};
 use crate::samples::Samples;
+use crate::shard::Shard;
 use crate::spec::{ObserveConfig, SimSpec};
+use crate::whole::Whole;
 
 /// Everything recorded so far.
 pub(crate) struct Recorder {
@@ -53,27 +55,21 @@ impl Recorder {
 
     /// Samples queues, links and hosts; returns when to do so again, and how long ago it was done before. Zeros are
     /// left out.
-    pub(crate) fn sample<const C: usize>(
-        &mut self,
-        fabric: &mut Fabric<Content, C>,
-        hosts: &[Host],
-        now: Time,
-    ) -> (Time, Duration) {
+    fn sample<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>, now: Time) -> (Time, Duration) {
         let interval = self.interval.expect("sampling is on");
         let since = self.samples.begin(now);
-        for port in 0..fabric.port_count() {
+        for (port, tx_bytes) in (0..).zip(&mut self.tx_bytes) {
+            let fabric = &mut whole.at_port(port).network.fabric;
             let queued = fabric.queued_bytes(now, port).get();
             self.samples.add_unless_zero(SeriesKind::QueueBytes, port, queued as f64);
             let sent = fabric.stats(port).tx_bytes;
-            let bytes = sent - std::mem::replace(&mut self.tx_bytes[port as usize], sent);
+            let bytes = sent - std::mem::replace(tx_bytes, sent);
             let (rate, _) = fabric.link(port);
             let busy = rate.time_for(bytes).ratio(since);
             self.samples.add_unless_zero(SeriesKind::LinkUtilisation, port, busy.min(1.0));
         }
-        for host in hosts {
-            let last = &mut self.received_bytes[host.nic.host.index()];
-            let received = host.received_bytes;
-            let bytes = received - std::mem::replace(last, received);
+        for (host, last) in whole.hosts().zip(&mut self.received_bytes) {
+            let bytes = host.received_bytes - std::mem::replace(last, host.received_bytes);
             let rate_bps = bytes as f64 * 8.0 / since.as_secs_f64();
             self.samples.add_unless_zero(SeriesKind::HostRateBps, host.nic.host.0, rate_bps);
         }
@@ -92,27 +88,42 @@ impl Recorder {
     }
 }
 
-impl<const C: usize> Runner<'_, C> {
+impl Central<'_> {
     /// It is time to sample.
-    pub(crate) fn on_sample(&mut self, now: Time) {
-        if let Some(later) = self.observers.recorder.make_room(now) {
+    pub(crate) fn on_sample<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>, now: Time) {
+        if let Some(later) = self.recorder.make_room(now) {
             return self.calendar.sample_at(later);
         }
-        let (next, since) = self.observers.recorder.sample(&mut self.network.fabric, &self.hosts, now);
-        let Observers { inspect, recorder, .. } = &mut self.observers;
-        if let Some(Inspect { followed: Some(followed), .. }) = inspect.as_deref_mut() {
-            followed.sample(now, &self.hosts, self.spec.host.mtu, &mut recorder.samples);
-        }
+        let (next, since) = self.recorder.sample(whole, now);
+        whole.sample_followed(now, &mut self.recorder.samples);
         self.calendar.sample_at(next);
-        self.sample_groups(now, since);
+        whole.sample_groups(now, since, &mut self.group_sums);
     }
 
-    /// Moves the fabric's log into the record, the digest and the flows.
+    /// Moves what hosts have noted, and then the log of the fabric, into the record, the digest and the flows.
+    pub(crate) fn take_notes<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>) {
+        let shards = &mut whole.shards;
+        if shards.iter().any(|shard| !shard.observers.events.is_empty()) {
+            let mut events: Vec<EventRecord> =
+                shards.iter_mut().flat_map(|shard| shard.observers.events.drain(..)).collect();
+            // Hosts one by one, wherever they are run.
+            events.sort_by_key(|event| event.node);
+            events.into_iter().for_each(|event| self.recorder.events.push(event));
+        }
+        if whole.shards.iter().any(|shard| shard.network.fabric.has_log()) {
+            self.record_log(whole);
+        }
+    }
+
     #[cold]
-    pub(crate) fn record_log(&mut self) {
-        let log: Vec<FabricEvent<Content>> = self.network.fabric.drain_log().collect();
+    fn record_log<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>) {
+        let shards = whole.shards.iter_mut();
+        let mut log: Vec<FabricEvent<Content>> =
+            shards.flat_map(|shard| shard.network.fabric.drain_log()).collect();
+        // Of one port what was lost before the link comes before what was lost on it, which is noticed at its far end.
+        log.sort_by_key(|event| (event.time, event.port, event.hops()));
         for event in log {
-            let (node, _) = self.network.fabric.ends(event.port);
+            let (node, _) = whole.shards[0].network.fabric.ends(event.port);
             let mut record = EventRecord {
                 link: Some(event.port),
                 ..EventRecord::new(event.time.as_ps(), EventKind::Drop, node)
@@ -130,27 +141,49 @@ impl<const C: usize> Runner<'_, C> {
                     record.value = f64::from(header.wire_bytes());
                     record.reason = Some(reason_of(reason));
                     record.path = Some(u32::from(content.path.0));
-                    self.observers.lost.note(event.time, header.dst(), &content);
-                    if let Body::Rd(data) = content.body {
-                        record.flow =
-                            self.lost_datagram(event.time, header.src(), header.dst(), &content, &data);
-                    }
-                    if let Body::Data(data) = content.body {
-                        let sent = &self.hosts[header.src().index()].outgoing;
-                        let flow = sent.get(&content.src_qp).and_then(|list| list.get(data.msn as usize));
-                        record.flow = flow.copied();
-                        if let Some(flow) = flow.and_then(|&f| self.traffic.execution.record_mut(f)) {
-                            flow.dropped_packets += 1;
-                        }
-                    }
+                    self.lost.note(event.time, header.dst(), &content);
+                    record.flow = whole.lost(event.time, &header, &content);
                 }
             }
-            self.observers.recorder.events.push(record);
+            self.recorder.events.push(record);
         }
     }
 }
 
-impl<const C: usize> Runner<'_, C> {
+impl<const C: usize> Whole<'_, '_, C> {
+    /// The fabric has lost a packet. Returns the flow it belonged to, if it was of one.
+    fn lost(&mut self, now: Time, header: &Header, content: &Content) -> Option<u32> {
+        let sender = self.at(header.src());
+        let flow = match content.body {
+            Body::Rd(data) => {
+                let peer = PeerId { host: header.dst(), qp: content.dst_qp };
+                let sent = sender.model(header.src()).outgoing.get(&(content.src_qp, peer));
+                NicModel::latest(sent, data.msg_id)?
+            }
+            Body::Data(data) => {
+                let sent = &sender.hosts[header.src().index()].outgoing;
+                *sent.get(&content.src_qp)?.get(data.msn as usize)?
+            }
+            _ => return None,
+        };
+        if let Some(record) = sender.traffic.execution.record_mut(flow) {
+            record.dropped_packets += 1;
+        }
+        if let Body::Rd(_) = content.body {
+            self.at(header.dst()).end_raw(now, flow);
+        }
+        Some(flow)
+    }
+
+    /// Has hosts note what is left in their endpoints at the end of the run.
+    pub(crate) fn note_last_losses(&mut self) {
+        for host in 0..self.shards[0].hosts.len() as u32 {
+            self.at(HostId(host)).note_last_losses(host as usize);
+        }
+    }
+}
+
+impl<const C: usize> Shard<'_, C> {
     /// A sender tells of a packet that it sent again, or that its timer expired.
     #[cold]
     pub(crate) fn note_loss(&mut self, host: usize, kind: EventKind, packet: &SentPacket, at: Time) {
@@ -173,7 +206,7 @@ impl<const C: usize> Runner<'_, C> {
         (host, qp, psn, path): (usize, QpNum, u64, Option<PathId>),
         flow: Option<u32>,
     ) {
-        self.observers.recorder.events.push(EventRecord {
+        self.observers.events.push(EventRecord {
             value: psn as f64,
             peer_host: flow.map(|flow| self.spec.graph.messages()[flow as usize].dst.0),
             flow,
@@ -183,17 +216,15 @@ impl<const C: usize> Runner<'_, C> {
         });
     }
 
-    /// The same of what is left in the endpoints at the end of the run.
-    pub(crate) fn note_last_losses(&mut self) {
-        for host in 0..self.hosts.len() {
-            while let Some(event) = self.hosts[host].endpoint.poll_event() {
-                match event {
-                    Event::Retransmitted { packet, at } => {
-                        self.note_loss(host, EventKind::Retransmit, &packet, at);
-                    }
-                    Event::TimedOut { packet, at } => self.note_loss(host, EventKind::Timeout, &packet, at),
-                    Event::Completion(_) | Event::Delivered { .. } | Event::QpError { .. } => {}
+    /// The same of what is left in an endpoint at the end of the run.
+    fn note_last_losses(&mut self, host: usize) {
+        while let Some(event) = self.hosts[host].endpoint.poll_event() {
+            match event {
+                Event::Retransmitted { packet, at } => {
+                    self.note_loss(host, EventKind::Retransmit, &packet, at);
                 }
+                Event::TimedOut { packet, at } => self.note_loss(host, EventKind::Timeout, &packet, at),
+                Event::Completion(_) | Event::Delivered { .. } | Event::QpError { .. } => {}
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What a run is made from.
 
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use pathweave_execution::GroupSpec;
@@ -41,6 +42,8 @@ pub struct SimSpec {
     pub stop: StopConfig,
     /// What to record.
     pub observe: ObserveConfig,
+    /// Threads that run it side by side, as far as there is enough to do for them; `None`: one. They show in no result.
+    pub threads: Option<NonZeroU16>,
     /// Check every placement of a WRITE: each byte of each message exactly once (see [`crate::check`]). Costs time
     /// and memory.
     pub verify: bool,
@@ -65,6 +68,7 @@ impl SimSpec {
             faults: Vec::new(),
             stop: StopConfig::default(),
             observe: ObserveConfig { interval: Duration::ZERO, ..ObserveConfig::default() },
+            threads: None,
             verify: false,
             scenario_toml: String::new(),
         }

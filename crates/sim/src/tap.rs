@@ -35,30 +35,14 @@ impl<'a> Arrival<'a> {
     }
 }
 
-/// A tap, and what it is to be shown. Hosts are run one by one, so the packets of a window come in order of time only when
-/// all of them are there.
-pub(crate) struct Tapped<'a> {
-    tap: &'a mut dyn Tap,
-    arrivals: Vec<(Time, HostId, Header, Segment)>,
-}
+/// A packet that has reached a host in the window at hand.
+pub(crate) type Seen = (Time, HostId, Header, Segment);
 
-impl<'a> Tapped<'a> {
-    pub(crate) fn new(tap: &'a mut dyn Tap) -> Self {
-        Tapped { tap, arrivals: Vec::new() }
-    }
-
-    /// A packet has reached a host in the window at hand.
-    #[cold]
-    pub(crate) fn arrived(&mut self, at: Time, to: HostId, header: &Header, segment: &Segment) {
-        self.arrivals.push((at, to, *header, *segment));
-    }
-
-    /// The window is over.
-    pub(crate) fn show(&mut self) {
-        self.arrivals.sort_by_key(|&(at, to, ..)| (at, to));
-        for (at, to, header, segment) in self.arrivals.drain(..) {
-            self.tap.arrived(&Arrival::new(at, to, &header, &segment));
-        }
+/// Shows a tap what has been seen in a window, in order of time: hosts are run one by one.
+pub(crate) fn show(tap: &mut dyn Tap, mut seen: Vec<Seen>) {
+    seen.sort_by_key(|&(at, to, ..)| (at, to));
+    for (at, to, header, segment) in seen {
+        tap.arrived(&Arrival::new(at, to, &header, &segment));
     }
 }
 

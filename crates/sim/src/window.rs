@@ -6,7 +6,9 @@ use pathweave_units::{HostId, Time};
 
 use crate::agenda::{Item, Rank};
 use crate::host::Nic;
-use crate::runner::Runner;
+use crate::mail::{Boxes, Letter};
+use crate::partition::Place;
+use crate::shard::Shard;
 
 /// Packets of a port that are loaded ahead of a host's window: about as many as reach it in one.
 const PACKETS: usize = 6;
@@ -21,24 +23,51 @@ impl Warm for Cache {
     }
 }
 
-impl<const C: usize> Runner<'_, C> {
+impl<const C: usize> Shard<'_, C> {
+    /// Simulates a window, the `window`-th, with what others have sent in the one before, and sends them what concerns them.
+    pub(crate) fn round(&mut self, end: Time, boxes: &Boxes, window: usize) {
+        self.take_in(boxes, window + 1);
+        self.run_window(end);
+        let first = self.send_out(boxes, window);
+        self.look_ahead();
+        self.next = self.next.min(first);
+    }
+
+    /// Takes in what others have sent in a window.
+    pub(crate) fn take_in(&mut self, boxes: &Boxes, window: usize) {
+        let Place { number, parts, .. } = self.place;
+        for from in (0..parts).filter(|from| *from != number) {
+            let mut post = boxes.place(window, from, number);
+            self.network.fabric.take_over(&mut post.packets);
+            for Letter { at, to, rank, item } in post.letters.drain(..) {
+                self.deliver_due(at, to, rank, item);
+            }
+        }
+    }
+
+    /// Sends what concerns others. Returns when the first of it is due.
+    pub(crate) fn send_out(&mut self, boxes: &Boxes, window: usize) -> Time {
+        if self.place.is_all() {
+            return Time::MAX;
+        }
+        self.outbox.send(self.place.number, boxes, window, &mut self.network.fabric)
+    }
+
+    /// Reckons anew when the next thing happens here.
+    pub(crate) fn look_ahead(&mut self) {
+        let execution = &self.traffic.execution;
+        self.next = execution.next().unwrap_or(Time::MAX).min(self.network.fabric.next_due());
+    }
+
     /// Simulates everything before `end`, hosts first and one by one: what they do in a window reaches no other host in it.
     /// Packets, and all else that one host does to another, take longer.
-    pub(crate) fn run_window(&mut self, end: Time) {
+    fn run_window(&mut self, end: Time) {
         self.windows.end = end;
         while let Some(due) = self.traffic.execution.root_before(end) {
             self.deliver_due(due.at, due.host, Rank::Step(due.step), Item::Step(due.step));
         }
         self.run_hosts(end);
-        self.traffic.execution.settle_barriers(end);
-        self.take_news();
         self.network.fabric.run_until(end);
-        if self.network.fabric.has_log() {
-            self.record_log();
-        }
-        if let Some(tap) = &mut self.observers.tap {
-            tap.show();
-        }
     }
 
     fn run_hosts(&mut self, end: Time) {
@@ -145,6 +174,7 @@ mod tests {
     };
 
     use crate::monitor::Quiet;
+    use crate::partition::Partition;
     use crate::runner::Runner;
     use crate::spec::{NamedScheme, SimSpec};
 
@@ -158,18 +188,25 @@ mod tests {
     }
 
     /// The outcome, with hosts run in the order of their numbers for as long as windows may be, or in a random order in
-    /// windows of random lengths.
-    fn outcome(spec: &SimSpec, seed: Option<u64>) -> (u64, String) {
-        let mut runner = Runner::<2>::new(spec).expect("a sound spec");
-        runner.windows.shuffle = seed.map(|seed| Rng::for_component(seed, "windows", 0));
+    /// windows of random lengths; nodes divided at random among so many parts, a thread each.
+    fn outcome(spec: &SimSpec, seed: Option<u64>, parts: u16) -> (u64, String) {
+        let mut rng = Rng::for_component(seed.unwrap_or(0), "parts", u64::from(parts));
+        let nodes = spec.topology.nodes();
+        let of_node = (0..nodes).map(|_| rng.below(u32::from(parts)) as u16).collect();
+        let mut runner = Runner::<2>::new(spec, &Partition::of_nodes(of_node)).expect("a sound spec");
+        runner.shuffle = seed.map(|seed| Rng::for_component(seed, "windows", 0));
+        for shard in runner.shards() {
+            shard.windows.shuffle = seed.map(|seed| Rng::for_component(seed, "hosts", 0));
+        }
         let result = runner.run(&mut Quiet);
         assert_eq!(result.info.ended, EndReason::Completed, "{}", result.info.ended_detail);
         (result.info.digest, format!("{:?}", (result.flows, result.jobs)))
     }
 
-    /// What a host does in a window reaches no other host in it: neither the order of hosts nor where windows end shows.
+    /// What a host does in a window reaches no other host in it: neither the order of hosts nor where windows end shows, nor
+    /// which thread runs which node.
     #[test]
-    fn the_order_of_hosts_and_the_ends_of_windows_do_not_show() {
+    fn neither_the_order_of_hosts_nor_windows_nor_threads_show() {
         let permutation = |size, repetitions| {
             Traffic::Permutation(Permutation {
                 size: Bytes::new(size),
@@ -196,9 +233,10 @@ mod tests {
             for traffic in [permutation(300_000, 1), permutation(20_000, 3), rings] {
                 for faults in [vec![], vec![loss.clone()]] {
                     let spec = spec(scheme, traffic.clone(), faults);
-                    let expected = outcome(&spec, None);
-                    for seed in [1, 2] {
-                        assert_eq!(outcome(&spec, Some(seed)), expected, "{scheme} {traffic:?} seed {seed}");
+                    let expected = outcome(&spec, None, 1);
+                    for (seed, parts) in [(Some(1), 1), (Some(2), 3), (None, 2)] {
+                        let found = outcome(&spec, seed, parts);
+                        assert_eq!(found, expected, "{scheme} {traffic:?} seed {seed:?}, {parts} parts");
                     }
                 }
             }

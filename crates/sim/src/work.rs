@@ -16,11 +16,12 @@ use crate::distinct::distinct_paths;
 use crate::edge;
 use crate::host::Host;
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct};
+use crate::mail::Letter;
 use crate::paths::PathProfile;
-use crate::runner::{QueuePair, Runner, Traffic};
+use crate::shard::{QueuePair, Shard, Traffic};
 use crate::spec::Verb;
 
-impl<const C: usize> Runner<'_, C> {
+impl<const C: usize> Shard<'_, C> {
     /// Does what is due at a host beside packets, transmitter and timers.
     pub(crate) fn on_agenda(&mut self, now: Time, host: usize) {
         while let Some(item) = self.hosts[host].pop_due(now) {
@@ -64,11 +65,17 @@ impl<const C: usize> Runner<'_, C> {
     /// One host does something to another.
     pub(crate) fn mail(&mut self, at: Time, to: HostId, rank: Rank, item: Item) {
         debug_assert!(at >= self.windows.end, "{item:?} would reach host {} in the window at hand", to.0);
-        self.deliver_due(at, to, rank, item);
+        if self.place.has(to.0) {
+            self.deliver_due(at, to, rank, item);
+        } else {
+            self.outbox.push(self.place.part_of(to.0), Letter { at, to, rank, item });
+        }
     }
 
+    /// Something is due at a host of this part.
     pub(crate) fn deliver_due(&mut self, at: Time, to: HostId, rank: Rank, item: Item) {
         let alarm = self.hosts[to.index()].push_due(at, rank, item);
+        self.next = self.next.min(alarm);
         self.network.fabric.host_due_by(to, alarm);
     }
 
@@ -127,12 +134,12 @@ impl<const C: usize> Runner<'_, C> {
         self.traffic.execution.posted(record, parts.len() as u16);
         let src = message.src.index();
         if let Some(followed) = self.observers.followed() {
-            let outgoing = &self.hosts[src].outgoing;
-            let number = |qp| outgoing.get(qp).map_or(0, Vec::len) as u32;
-            let carriers: Vec<_> =
-                qps.iter().take(parts.len()).map(|(src_qp, _)| (*src_qp, number(src_qp))).collect();
-            let receivers = qps.iter().take(carriers.len()).map(|(_, dst_qp)| *dst_qp).collect();
-            followed.posted(flow, (message.src, &carriers), (message.dst, receivers));
+            let carriers = qps.iter().take(parts.len());
+            followed.posted(
+                flow,
+                carriers.clone().map(|qp| qp.0).collect(),
+                carriers.map(|qp| qp.1).collect(),
+            );
         }
         self.announce(now, flow, opening);
         for (Share { offset, len }, (src_qp, _)) in parts.zip(qps) {
@@ -174,8 +181,15 @@ impl<const C: usize> Runner<'_, C> {
         let queue_pairs = usize::from(scheme.queue_pairs);
         let parts = shares(message.size.get(), queue_pairs).len();
         for index in 0..parts {
-            let (_, at_dst) = self.queue_pair(conn, index as u16);
-            self.hosts[message.dst.index()].incoming.entry(at_dst).or_default().push(flow);
+            let (at_src, at_dst) = self.queue_pair(conn, index as u16);
+            let incoming = self.hosts[message.dst.index()].incoming.entry(at_dst).or_default();
+            if let Some(followed) =
+                self.observers.inspect.as_mut().and_then(|inspect| inspect.followed.as_mut())
+            {
+                let carrier = (parts > 1).then_some(index as u16);
+                followed.expected(flow, (message.src, at_src, incoming.len() as u32), carrier);
+            }
+            incoming.push(flow);
         }
         self.traffic.execution.expected(flow, parts as u16);
     }
@@ -210,7 +224,7 @@ impl<const C: usize> Runner<'_, C> {
     }
 
     /// Wire bytes of a full data packet, and of an acknowledgement.
-    fn full_and_ack_bytes(&self) -> (u32, u32) {
+    pub(crate) fn full_and_ack_bytes(&self) -> (u32, u32) {
         let host = &self.spec.host;
         let mtu = host.mtu.get() as u16;
         (data_wire_bytes(host.framing, host.verb, 1, mtu, false), ack_wire_bytes(host.framing))
@@ -280,32 +294,6 @@ impl<const C: usize> Runner<'_, C> {
             host.endpoint.connect(qp, remote).expect("just made");
             if class != 1 {
                 host.nic.classes.get_or_insert_default().insert(qp, class);
-            }
-        }
-    }
-
-    /// Where sources choose their paths: tells the queue pairs whose paths have failed or come back since links were as
-    /// in `before`.
-    pub(crate) fn tell_of_paths(&mut self, now: Time, before: &[bool]) {
-        let spec = self.spec;
-        let bytes = self.full_and_ack_bytes();
-        for conn in 0..self.traffic.execution.connections.len() as ConnId {
-            let connection = &self.traffic.execution.connections[conn];
-            let (src, dst, qps) = (connection.src, connection.dst, connection.queue_pairs.clone());
-            if qps.is_empty() {
-                continue;
-            }
-            for (from, to, at_from) in [(src, dst, true), (dst, src, false)] {
-                if !self.network.routes.differs(&spec.topology, before, from, to) {
-                    continue;
-                }
-                let views = self.network.routes.views(&spec.topology, (from, to), bytes);
-                for &(at_src, at_dst) in &qps {
-                    let qp = if at_from { at_src } else { at_dst };
-                    // One that has failed has no use for paths; one that is yet to be opened will see them.
-                    let _ = self.hosts[from.index()].endpoint.set_paths(now, qp, &views);
-                }
-                self.after_input(now, from.index());
             }
         }
     }
@@ -399,7 +387,7 @@ impl<const C: usize> Runner<'_, C> {
 
     /// The run is over: what did not end takes the counters of its connection.
     pub(crate) fn settle_open(&mut self) {
-        let Runner { traffic, hosts, spec, .. } = self;
+        let Shard { traffic, hosts, spec, .. } = self;
         let Traffic { execution, queue_pairs: numbers, .. } = traffic;
         let queue_pairs = |connection: &Connection<QueuePair>| {
             let scheme = &spec.scheme_of(connection.group).scheme;

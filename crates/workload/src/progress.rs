@@ -123,6 +123,17 @@ impl Progress {
         self.left
     }
 
+    /// Adds what has happened in another state of the same graph: of some hosts there, of the others here.
+    pub fn join(&mut self, graph: &MessageGraph, other: &Progress) {
+        let fresh = Progress::new(graph);
+        self.left -= fresh.left - other.left;
+        for (job, before) in fresh.job_left.iter().enumerate() {
+            self.job_left[job] -= before - other.job_left[job];
+            self.job_begin[job] = self.job_begin[job].min(other.job_begin[job]);
+            self.job_end[job] = self.job_end[job].max(other.job_end[job]);
+        }
+    }
+
     /// Moves the cursors to the next task that never waits.
     fn skip_waiting(&mut self, graph: &MessageGraph) {
         if !graph.has_dependencies() {

@@ -19,6 +19,8 @@ pub(crate) trait Balance: Sized {
 
     /// Its parameters: a table of a scenario's `switch.forwarding`.
     type Config;
+    /// What it keeps of a packet, which goes with it where another part of the fabric takes it over.
+    type Note: Copy;
 
     /// Of all switches.
     ///
@@ -57,6 +59,16 @@ pub(crate) trait Balance: Sized {
 
     /// There was no room for a packet that was to be held.
     fn lost_instead_of_held(&mut self, _switch: u32, _header: &Header) {}
+
+    /// Gives away what is kept of a packet, if anything is.
+    fn hand_over(&mut self, _header: &Header) -> Option<Self::Note> {
+        None
+    }
+
+    /// Keeps from now on what another part of the fabric has kept of a packet, which is returned as it is known here.
+    fn take_over(&mut self, header: Header, _note: Self::Note) -> Header {
+        header
+    }
 
     /// What it has done so far.
     fn stats(&self) -> &ForwardingStats {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pathweave_units::{HostId, Time};
 
 use super::explicit::ExplicitWays;
-use super::registry::Balancer;
+use super::registry::{Balancer, Kept};
 use super::routes::{Candidates, SwitchRoutes, ecmp_hash};
 use super::view::{Action, Outbox, Ports, SwitchView};
 use crate::event::DropReason;
@@ -40,6 +40,38 @@ impl Balancing {
         if let Some(ways) = &mut self.explicit {
             ways.use_all(alive);
         }
+    }
+}
+
+/// What switches keep of a packet beside it, on its way into another part of the fabric.
+pub(crate) struct Note {
+    kept: Option<Kept>,
+    /// The explicit way that it was given.
+    way: Option<u32>,
+}
+
+impl Balancing {
+    /// Gives away what is kept of a packet, if anything is.
+    pub(crate) fn hand_over(&mut self, header: &Header) -> Option<Note> {
+        let way = self.explicit.as_ref().and_then(|ways| ways.given(header));
+        let kept = self.balancer.hand_over(header);
+        (kept.is_some() || way.is_some()).then_some(Note { kept, way })
+    }
+
+    /// Keeps from now on what another part of the fabric has kept of a packet, which is returned as it is known here.
+    pub(crate) fn take_over(&mut self, header: Header, note: Option<Note>) -> Header {
+        let Note { kept, way } = note.unwrap_or(Note { kept: None, way: None });
+        let header = match kept {
+            Some(kept) => self.balancer.take_over(header, kept),
+            None => header,
+        };
+        if let Some(ways) = &mut self.explicit {
+            match way {
+                Some(way) => ways.give(&header, way),
+                None => ways.forget(&header),
+            }
+        }
+        header
     }
 }
 

@@ -84,7 +84,7 @@ impl CongaConfig {
 
 /// What a packet between leaves carries (section 3.1), by the place of its content.
 #[derive(Clone, Copy, Default)]
-struct Tag {
+pub(crate) struct Tag {
     /// Uplink of the sending leaf, counted from its first port.
     uplink: u16,
     /// Largest metric of the links so far.
@@ -178,6 +178,7 @@ pub(crate) struct Conga {
 impl Balance for Conga {
     const COUNTS_SENT: bool = true;
     type Config = CongaConfig;
+    type Note = Tag;
 
     fn new(config: &CongaConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
         let (switches, ports) = (fabric.switches, fabric.ports as usize);
@@ -204,6 +205,15 @@ impl Balance for Conga {
     fn on_clock(&mut self, at: &mut impl SwitchView, until: Time) {
         at.ports().for_each(|port| at.serve(port));
         self.dre.tick(at.switch(), at.ports(), at, until);
+    }
+
+    fn hand_over(&mut self, header: &Header) -> Option<Tag> {
+        header.has_content().then(|| *self.tag(header))
+    }
+
+    fn take_over(&mut self, header: Header, tag: Tag) -> Header {
+        *self.tag(&header) = tag;
+        header
     }
 
     fn stats(&self) -> &ForwardingStats {

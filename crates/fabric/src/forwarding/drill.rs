@@ -53,6 +53,7 @@ const NONE: PortId = PortId::MAX;
 
 impl Balance for Drill {
     type Config = DrillConfig;
+    type Note = ();
 
     fn new(config: &DrillConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
         let dice = SwitchDice::new(fabric.seed, fabric.switches);

@@ -66,19 +66,25 @@ impl ExplicitWays {
 
     /// The packet has just entered the fabric.
     pub(crate) fn forget(&mut self, header: &Header) {
-        if !header.is_message()
+        if header.has_content()
             && let Some(given) = self.given.get_mut(header.content())
         {
             *given = NONE;
         }
     }
 
-    /// The next port of a packet that was given a way.
-    pub(super) fn next(&self, header: &Header) -> Option<PortId> {
-        if header.is_message() {
+    /// The way that a packet was given.
+    pub(super) fn given(&self, header: &Header) -> Option<u32> {
+        if !header.has_content() {
             return None;
         }
         let way = self.given.get(header.content()).copied().filter(|&way| way != NONE)?;
-        Some(self.port(header, u32::from(way), usize::from(header.links())))
+        Some(u32::from(way))
+    }
+
+    /// The next port of a packet that was given a way.
+    pub(super) fn next(&self, header: &Header) -> Option<PortId> {
+        let way = self.given(header)?;
+        Some(self.port(header, way, usize::from(header.links())))
     }
 }

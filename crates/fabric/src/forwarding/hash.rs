@@ -42,6 +42,7 @@ pub(crate) struct Hash;
 impl Balance for Hash {
     const IS_HASH: bool = true;
     type Config = ();
+    type Note = ();
 
     fn new((): &(), _: &Layout<'_>) -> Result<Self, ManyLeaves> {
         Ok(Hash)
@@ -58,6 +59,7 @@ pub(crate) struct WeightedHash;
 impl Balance for WeightedHash {
     const IS_HASH: bool = true;
     type Config = WcmpConfig;
+    type Note = ();
 
     fn new(_: &WcmpConfig, _: &Layout<'_>) -> Result<Self, ManyLeaves> {
         Ok(WeightedHash)
@@ -77,6 +79,7 @@ pub(crate) struct Spray(SwitchDice);
 
 impl Balance for Spray {
     type Config = ();
+    type Note = ();
 
     fn new((): &(), fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
         Ok(Spray(SwitchDice::new(fabric.seed, fabric.switches)))
@@ -93,6 +96,7 @@ pub(crate) struct WeightedSpray(Spray);
 
 impl Balance for WeightedSpray {
     type Config = WcmpConfig;
+    type Note = ();
 
     fn new(_: &WcmpConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
         Spray::new(&(), fabric).map(WeightedSpray)

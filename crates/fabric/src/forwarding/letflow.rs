@@ -50,6 +50,7 @@ pub(crate) struct LetFlow {
 
 impl Balance for LetFlow {
     type Config = LetFlowConfig;
+    type Note = ();
 
     fn new(config: &LetFlowConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
         Ok(LetFlow {

@@ -30,7 +30,7 @@ mod ugal;
 mod view;
 
 pub use balance::Shares;
-pub(crate) use balancing::Balancing;
+pub(crate) use balancing::{Balancing, Note};
 pub use conga::CongaConfig;
 pub use conweave::{ConWeaveConfig, ReplyAfter};
 pub use drill::DrillConfig;

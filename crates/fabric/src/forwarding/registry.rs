@@ -60,6 +60,9 @@ macro_rules! forwardings {
         /// The load balancing of all switches, with its state. Beside the switches, so that those that hash have none of it.
         pub(crate) enum Balancer { $( $kind(Box<$state>) ),* }
 
+        /// What it keeps of a packet, on its way into another part of the fabric.
+        pub(crate) enum Kept { $( $kind(<$state as Balance>::Note) ),* }
+
         impl Balancer {
             fn make(kind: Forwarding, config: &ForwardingConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
                 Ok(match kind {
@@ -117,6 +120,19 @@ macro_rules! forwardings {
             #[cold]
             pub(super) fn lost_instead_of_held(&mut self, switch: u32, header: &Header) {
                 match self { $( Balancer::$kind(balancer) => balancer.lost_instead_of_held(switch, header) ),* }
+            }
+
+            /// Gives away what is kept of a packet, if anything is.
+            pub(super) fn hand_over(&mut self, header: &Header) -> Option<Kept> {
+                match self { $( Balancer::$kind(balancer) => balancer.hand_over(header).map(Kept::$kind) ),* }
+            }
+
+            /// Keeps from now on what the same balancer has kept of a packet in another part of the fabric.
+            pub(super) fn take_over(&mut self, header: Header, kept: Kept) -> Header {
+                match (self, kept) {
+                    $( (Balancer::$kind(balancer), Kept::$kind(note)) => balancer.take_over(header, note), )*
+                    _ => unreachable!("all parts of a fabric balance alike"),
+                }
             }
 
             /// What it has done so far.

@@ -90,6 +90,7 @@ impl Ugal {
 
 impl Balance for Ugal {
     type Config = UgalConfig;
+    type Note = Option<HostId>;
 
     fn new(config: &UgalConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
         Ok(Ugal::of_leaves(config, fabric.seed, (fabric.leaf_of_host)()?, fabric.switches))
@@ -97,6 +98,15 @@ impl Balance for Ugal {
 
     fn decide(&mut self, at: &mut impl SwitchView, header: &Header) -> Action {
         Action::Forward(self.port(at, header))
+    }
+
+    fn hand_over(&mut self, header: &Header) -> Option<Option<HostId>> {
+        header.has_content().then(|| self.by.get(header.content()).copied().flatten())
+    }
+
+    fn take_over(&mut self, header: Header, by: Option<HostId>) -> Header {
+        self.set(&header, by);
+        header
     }
 
     fn stats(&self) -> &ForwardingStats {

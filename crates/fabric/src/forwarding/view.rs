@@ -127,6 +127,18 @@ pub struct ForwardingStats {
     pub messages: u64,
 }
 
+impl std::ops::AddAssign<&ForwardingStats> for ForwardingStats {
+    fn add_assign(&mut self, other: &ForwardingStats) {
+        self.flowlets += other.flowlets;
+        self.reroutes += other.reroutes;
+        self.held_packets += other.held_packets;
+        self.unheld_packets += other.unheld_packets;
+        self.late_flushes += other.late_flushes;
+        self.untracked_packets += other.untracked_packets;
+        self.messages += other.messages;
+    }
+}
+
 impl ForwardingStats {
     pub(crate) const NONE: ForwardingStats = ForwardingStats {
         flowlets: 0,

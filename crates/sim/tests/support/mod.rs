@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "every test file uses its part of this")]
 
+use std::num::NonZeroU16;
 use std::path::Path;
 
 use pathweave_fabric::config::FaultConfig;
@@ -183,9 +184,10 @@ fn wire_bytes(spec: &SimSpec, offset: u32, len: u16, last: bool) -> u32 {
     spec.host.framing.wire_bytes(&segment)
 }
 
-/// Runs, and checks what must hold of every result.
+/// Runs, and checks what must hold of every result, and that threads do not show in it.
 pub(crate) fn play(spec: &SimSpec) -> RunResult {
     let result = run(spec, &mut Quiet).expect("a valid spec");
+    same_with_threads(spec, &result);
     let found = check::violations(&result, spec.switch.pfc.enabled);
     assert!(found.is_empty(), "seed {}, {:?}: {found:#?}", spec.seed, spec.schemes[0].name);
     for flow in &result.flows {
@@ -197,6 +199,22 @@ pub(crate) fn play(spec: &SimSpec) -> RunResult {
         assert!(!one_path || fct >= flow.ideal_fct_ps, "{name}: faster than the ideal: {flow:?}");
     }
     result
+}
+
+/// Runs again, divided among three threads, and compares all that was observed.
+fn same_with_threads(spec: &SimSpec, alone: &RunResult) {
+    let threads = NonZeroU16::new(3);
+    let mut together = run(&SimSpec { threads, ..spec.clone() }, &mut Quiet).expect("a valid spec");
+    together.info.cpu_s = alone.info.cpu_s;
+    let (expected, found) = (format!("{alone:#?}"), format!("{together:#?}"));
+    let differs = expected.lines().zip(found.lines()).enumerate().find(|(_, (a, b))| a != b);
+    if let Some((line, (expected, found))) = differs {
+        panic!(
+            "{:?}, seed {}, line {line}: {expected} with one thread, {found} with three",
+            spec.schemes[0].name, spec.seed
+        );
+    }
+    assert_eq!(found.len(), expected.len());
 }
 
 /// As [`play`], where every flow must finish.

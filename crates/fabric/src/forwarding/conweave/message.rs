@@ -16,7 +16,7 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Message {
+pub(crate) struct Message {
     pub(super) kind: Kind,
     pub(super) key: FlowKey,
     pub(super) epoch: u32,

@@ -35,7 +35,7 @@ use source::{Source, Uplinks};
 
 /// What a data packet between leaves carries, by the place of its content.
 #[derive(Clone, Copy)]
-struct Tag {
+pub(crate) struct Tag {
     /// 0: the source had no room for the flow.
     epoch: u32,
     /// Sent after the TAIL of its epoch.
@@ -46,6 +46,13 @@ struct Tag {
     sent: Time,
     /// When the TAIL was sent, of `rerouted` packets.
     tail_sent: Time,
+}
+
+/// What goes with a packet into another part of the fabric.
+#[derive(Clone, Copy)]
+pub(crate) enum Note {
+    Tag(Tag),
+    Message(Message),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +93,7 @@ pub(crate) struct ConWeave {
 
 impl Balance for ConWeave {
     type Config = ConWeaveConfig;
+    type Note = Note;
 
     fn new(config: &ConWeaveConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
         let switches = 0..fabric.switches;
@@ -147,6 +155,24 @@ impl Balance for ConWeave {
 
     fn lost_instead_of_held(&mut self, switch: u32, header: &Header) {
         self.destinations[switch as usize].let_go_last(FlowKey::from_header(header));
+    }
+
+    fn hand_over(&mut self, header: &Header) -> Option<Note> {
+        if header.is_message() {
+            return Some(Note::Message(self.messages.remove(header.message_slot())));
+        }
+        let tag = || self.tags.get(header.content()).copied().unwrap_or(Tag::UNTRACKED);
+        header.has_content().then(|| Note::Tag(tag()))
+    }
+
+    fn take_over(&mut self, header: Header, note: Note) -> Header {
+        match note {
+            Note::Tag(tag) => {
+                self.set_tag(&header, tag);
+                header
+            }
+            Note::Message(message) => header.with_message(self.messages.insert(message)),
+        }
     }
 
     fn stats(&self) -> &ForwardingStats {

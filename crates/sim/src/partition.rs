@@ -1,0 +1,281 @@
+//! How a run is divided among threads: which part each host and switch belongs to. It shows in no result.
+//!
+//! Few links should lead from one part to another, and each part should have as much to do as any other. So switches with
+//! hosts are taken in the order of these hosts, which keeps pods and racks together, and cut into as many runs of equal
+//! traffic as there are parts. A switch without hosts belongs to the part of all its neighbours below, if they agree, and
+//! else to the part that has least to do: the tier that joins the parts is spread over them.
+
+use std::sync::Arc;
+
+use pathweave_topo::{NodeId, Topology};
+use pathweave_units::HostId;
+use pathweave_workload::MessageGraph;
+
+/// A part of a run, and which nodes belong to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) number: u16,
+    pub(crate) parts: u16,
+    /// Parts by node: hosts, then switches.
+    pub(crate) of_node: Arc<[u16]>,
+}
+
+impl Place {
+    /// Whether there is no other part.
+    #[inline]
+    pub(crate) fn is_all(&self) -> bool {
+        self.parts == 1
+    }
+
+    /// Whether a node belongs to this part.
+    #[inline]
+    pub(crate) fn has(&self, node: u32) -> bool {
+        self.is_all() || self.of_node[node as usize] == self.number
+    }
+
+    /// The part of a node.
+    #[inline]
+    pub(crate) fn part_of(&self, node: u32) -> u16 {
+        if self.is_all() { 0 } else { self.of_node[node as usize] }
+    }
+}
+
+/// The parts of all nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct Partition {
+    parts: u16,
+    of_node: Arc<[u16]>,
+}
+
+/// What a host has to do for a packet, in terms of what a switch has.
+const HOST_WORK: f64 = 1.5;
+
+impl Partition {
+    /// As many parts as asked for, or fewer if there are not so many nodes with something to do.
+    pub(crate) fn new(topology: &Topology, graph: &MessageGraph, parts: u16) -> Self {
+        if parts <= 1 {
+            return Partition { parts: 1, of_node: Arc::from([]) };
+        }
+        let of_hosts = traffic(topology, graph);
+        let roots: Vec<NodeId> = roots(topology);
+        let mut of_node = vec![u16::MAX; topology.nodes() as usize];
+        let mut load = vec![0.0; usize::from(parts)];
+        let mut work = vec![0.0; topology.nodes() as usize];
+        for host in (0..topology.hosts()).map(NodeId) {
+            let own = of_hosts[host.index()];
+            work[host.index()] = own * HOST_WORK;
+            let ports = topology.ports(host);
+            for port in ports {
+                work[port.peer.index()] += own / ports.len() as f64;
+            }
+        }
+        let group = |root: NodeId| {
+            let below = topology.ports(root).iter().map(|port| port.peer);
+            let below = below.filter(|&node| topology.is_host(node) && !topology.is_host(root));
+            (root, below.collect::<Vec<NodeId>>())
+        };
+        let all: f64 = work.iter().sum();
+        let mut done = 0.0;
+        for (root, hosts) in roots.iter().map(|&root| group(root)) {
+            let own: f64 = hosts.iter().map(|host| work[host.index()]).sum::<f64>() + work[root.index()];
+            let middle = (done + own / 2.0) / all.max(f64::MIN_POSITIVE);
+            let part = ((middle * f64::from(parts)) as u16).min(parts - 1);
+            done += own;
+            for node in hosts.into_iter().chain([root]) {
+                if of_node[node.index()] == u16::MAX {
+                    of_node[node.index()] = part;
+                    load[usize::from(part)] += work[node.index()];
+                }
+            }
+        }
+        place_the_rest(topology, &mut work, &mut of_node, &mut load);
+        let partition = Partition { parts, of_node: of_node.into() };
+        partition.without_empty_parts()
+    }
+
+    /// Any other: parts are numbered from 0.
+    #[cfg(test)]
+    pub(crate) fn of_nodes(of_node: Vec<u16>) -> Self {
+        let parts = of_node.iter().max().map_or(1, |most| most + 1);
+        Partition { parts, of_node: of_node.into() }
+    }
+
+    fn without_empty_parts(self) -> Self {
+        let mut numbers = vec![None; usize::from(self.parts)];
+        let mut parts = 0;
+        let mut number = |&part: &u16| {
+            *numbers[usize::from(part)].get_or_insert_with(|| {
+                parts += 1;
+                parts - 1
+            })
+        };
+        let of_node: Arc<[u16]> = self.of_node.iter().map(&mut number).collect();
+        Partition { parts, of_node }
+    }
+
+    /// How many parts there are.
+    pub(crate) fn parts(&self) -> u16 {
+        self.parts
+    }
+
+    /// All of them.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
+        let Partition { parts, of_node } = self;
+        (0..*parts).map(|number| Place { number, parts: *parts, of_node: of_node.clone() })
+    }
+}
+
+/// Bytes that each host sends and receives, and a little more, so that hosts without any are spread too.
+fn traffic(topology: &Topology, graph: &MessageGraph) -> Vec<f64> {
+    let mut bytes = vec![0.0; topology.hosts() as usize];
+    for message in graph.messages() {
+        for host in [message.src, message.dst] {
+            bytes[host.index()] += message.size.get() as f64 + 1.0;
+        }
+    }
+    let little = bytes.iter().sum::<f64>() / bytes.len() as f64 / 1e3 + 1.0;
+    bytes.iter_mut().for_each(|bytes| *bytes += little);
+    bytes
+}
+
+/// Switches with hosts in the order of their first hosts, or hosts where there are no switches.
+fn roots(topology: &Topology) -> Vec<NodeId> {
+    let mut known = vec![false; topology.nodes() as usize];
+    let mut roots = Vec::new();
+    for host in (0..topology.hosts()).map(|host| NodeId::from(HostId(host))) {
+        let switches =
+            topology.ports(host).iter().map(|port| port.peer).filter(|&peer| !topology.is_host(peer));
+        let before = roots.len();
+        for switch in switches {
+            if !std::mem::replace(&mut known[switch.index()], true) {
+                roots.push(switch);
+            }
+        }
+        if topology.ports(host).iter().all(|port| topology.is_host(port.peer)) && roots.len() == before {
+            roots.push(host);
+        }
+    }
+    roots
+}
+
+/// Switches without hosts, tier by tier away from these.
+fn place_the_rest(topology: &Topology, work: &mut [f64], of_node: &mut [u16], load: &mut [f64]) {
+    let mut tier: Vec<NodeId> = placed(topology, of_node);
+    loop {
+        let mut next: Vec<NodeId> = Vec::new();
+        for &node in &tier {
+            let above = || {
+                topology.ports(node).iter().map(|port| port.peer).filter(|up| of_node[up.index()] == u16::MAX)
+            };
+            let each = work[node.index()] / above().count().max(1) as f64;
+            let ups: Vec<NodeId> = above().collect();
+            for up in ups {
+                work[up.index()] += each;
+                next.push(up);
+            }
+        }
+        next.sort_unstable();
+        next.dedup();
+        if next.is_empty() {
+            break;
+        }
+        // Those that belong to one part first, so that the others make up for what these leave uneven.
+        let below = |node: NodeId, of_node: &[u16]| {
+            let mut parts = topology.ports(node).iter().map(|port| of_node[port.peer.index()]);
+            let parts: Vec<u16> = parts.by_ref().filter(|&part| part != u16::MAX).collect();
+            parts.iter().all(|part| *part == parts[0]).then(|| parts[0])
+        };
+        let agreed: Vec<(NodeId, Option<u16>)> =
+            next.iter().map(|&node| (node, below(node, of_node))).collect();
+        let (alike, mixed): (Vec<_>, Vec<_>) = agreed.into_iter().partition(|(_, part)| part.is_some());
+        for (node, part) in alike.into_iter().chain(mixed) {
+            let least = (0..load.len()).min_by(|&a, &b| load[a].total_cmp(&load[b])).unwrap_or(0);
+            let part = part.map_or(least, usize::from);
+            of_node[node.index()] = part as u16;
+            load[part] += work[node.index()];
+        }
+        tier = next;
+    }
+    // What no host is connected with.
+    of_node.iter_mut().filter(|part| **part == u16::MAX).for_each(|part| *part = 0);
+}
+
+/// The switches that have a part.
+fn placed(topology: &Topology, of_node: &[u16]) -> Vec<NodeId> {
+    let switches = (topology.hosts()..topology.nodes()).map(NodeId);
+    switches.filter(|node| of_node[node.index()] != u16::MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pathweave_topo::{Build, FatTree, LeafSpine, Link};
+    use pathweave_units::{Bytes, Duration, Rate, Time};
+    use pathweave_workload::{GraphBuilder, NewMessage, Stream};
+
+    use super::*;
+
+    fn shift(hosts: u32, by: u32) -> MessageGraph {
+        let mut builder = GraphBuilder::new(hosts);
+        let group = builder.group("test", None).expect("the first group");
+        for src in 0..hosts {
+            let message = NewMessage {
+                src: HostId(src),
+                dst: HostId((src + by) % hosts),
+                size: Bytes::new(100_000),
+                start: Time::ZERO,
+                group,
+                stream: Stream::Own,
+                job: None,
+            };
+            builder.message(message).expect("hosts exist and differ");
+        }
+        builder.finish().expect("no cycles")
+    }
+
+    fn parts_of(partition: &Partition, nodes: std::ops::Range<u32>) -> Vec<u16> {
+        nodes.map(|node| partition.of_node[node as usize]).collect()
+    }
+
+    /// Four pods of two edge and two aggregation switches and four hosts, four core switches: two pods and two core
+    /// switches for each of two.
+    #[test]
+    fn pods_stay_together_and_the_core_is_shared() {
+        let topology = FatTree::k_ary(4).build(Path::new(".")).expect("a fat tree");
+        let partition = Partition::new(&topology, &shift(16, 5), 2);
+        assert_eq!(partition.parts(), 2);
+        assert_eq!(parts_of(&partition, 0..16), [[0; 8], [1; 8]].concat());
+        for part in [0, 1] {
+            let switches = topology.switches().iter().zip(16..);
+            let of = |pods: bool| {
+                let of_part = |node: &u32| partition.of_node[*node as usize] == part;
+                switches
+                    .clone()
+                    .filter(|(at, _)| at.group.is_some() == pods)
+                    .map(|(_, node)| node)
+                    .filter(of_part)
+                    .count()
+            };
+            assert_eq!((of(true), of(false)), (8, 2), "part {part}");
+        }
+    }
+
+    #[test]
+    fn no_more_parts_than_there_is_work_for() {
+        let topology = LeafSpine::new(2, 1, 1).build(Path::new(".")).expect("two leaves and a spine");
+        let partition = Partition::new(&topology, &shift(2, 1), 64);
+        assert!((2..=3).contains(&partition.parts()), "{partition:?}");
+        assert!(partition.of_node.iter().all(|part| *part < partition.parts()));
+        let link = Link {
+            a: NodeId(0),
+            b: NodeId(1),
+            rate: Rate::from_gbps(100),
+            delay: Duration::from_us(1),
+            error_rate: 0.0,
+        };
+        let pair = Topology::new("pair", 2, vec![], vec![link]).expect("two hosts and a cable");
+        assert_eq!(parts_of(&Partition::new(&pair, &shift(2, 1), 2), 0..2), [0, 1]);
+        assert!(Partition::new(&pair, &shift(2, 1), 1).places().all(|place| place.is_all() && place.has(1)));
+    }
+}

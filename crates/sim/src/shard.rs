@@ -1,0 +1,261 @@
+//! A part of a run: some of the hosts and switches, with all that belongs to them. Where a run has one thread that is all of
+//! them.
+
+use std::sync::Arc;
+
+use pathweave_execution::{Connections, Execution, Part};
+use pathweave_fabric::config::SwitchConfig;
+use pathweave_fabric::{Arrived, Step};
+use pathweave_results::{EventKind, EventRecord};
+use pathweave_transport::Event;
+use pathweave_units::{Duration, HostId, QpNum, Time};
+use pathweave_wire::Body;
+
+use crate::check::Ledger;
+use crate::followed::{Followed, Inspect};
+use crate::host::Host;
+use crate::mail::Outbox;
+use crate::network::Network;
+use crate::nic::{DATAGRAMS, Datagram};
+use crate::partition::Place;
+use crate::spec::{SimError, SimSpec, Verb};
+use crate::tap::Seen;
+
+/// Queue pairs 0 and 1 are InfiniBand's management queue pairs.
+const FIRST_NUMBER: u32 = 2;
+
+/// The two ends of a queue pair: its number at the sender and at the receiver of a connection.
+pub(crate) type QueuePair = (QpNum, QpNum);
+
+/// A part of a run in progress. It has room for the whole network and all messages, but only its own nodes do anything in it:
+/// what concerns others goes out by mail.
+pub(crate) struct Shard<'a, const C: usize> {
+    pub(crate) spec: &'a SimSpec,
+    pub(crate) place: Place,
+    pub(crate) network: Network<C>,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) traffic: Traffic,
+    pub(crate) observers: Observers,
+    pub(crate) windows: Windows,
+    pub(crate) outbox: Outbox,
+    /// Events of hosts so far, and the time of the latest.
+    pub(crate) host_events: u64,
+    pub(crate) latest: Time,
+    /// No later than the next thing that happens here, or elsewhere by what was sent from here.
+    pub(crate) next: Time,
+}
+
+/// Messages and what carries them.
+pub(crate) struct Traffic {
+    /// Tasks, messages and their connections.
+    pub(crate) execution: Execution<QueuePair>,
+    /// By connection: the number of its first queue pair at the sender and at the receiver. The others follow.
+    pub(crate) queue_pairs: Arc<[[u32; 2]]>,
+    /// Key to the memory of any host.
+    pub(crate) rkey: u64,
+    /// How long it takes until a host knows what has ended at another one.
+    pub(crate) notification: Duration,
+}
+
+/// What watches a part of the run and does not take part in it.
+pub(crate) struct Observers {
+    pub(crate) inspect: Option<Box<Inspect>>,
+    /// Events of the window at hand, of each host in order of time.
+    pub(crate) events: Vec<EventRecord>,
+    /// Packets that have reached hosts in the window at hand, where somebody wants to see them.
+    pub(crate) seen: Option<Vec<Seen>>,
+}
+
+impl Observers {
+    /// Where every byte has gone, if that is verified.
+    pub(crate) fn ledger(&mut self) -> Option<&mut Ledger> {
+        self.inspect.as_mut()?.ledger.as_mut()
+    }
+    /// The flows to follow, if there are any.
+    pub(crate) fn followed(&mut self) -> Option<&mut Followed> {
+        self.inspect.as_mut()?.followed.as_mut()
+    }
+}
+
+/// How far hosts are run by themselves.
+pub(crate) struct Windows {
+    /// Whatever one host does to another takes longer than this, so windows may be as long.
+    pub(crate) longest: Duration,
+    /// End of the window at hand, or of the last one.
+    pub(crate) end: Time,
+    /// Hosts to run in the window at hand. Kept for its memory.
+    pub(crate) active: Vec<HostId>,
+    /// For tests: draws the order of hosts.
+    #[cfg(test)]
+    pub(crate) shuffle: Option<pathweave_units::Rng>,
+}
+
+impl<'a, const C: usize> Shard<'a, C> {
+    /// Builds the part of a run at this place. `switch` is that of the run, with what its scheme asks of it; `queue_pairs` are
+    /// the numbers of all `connections` ([`queue_pair_numbers`]).
+    pub(crate) fn new(
+        spec: &'a SimSpec,
+        switch: &SwitchConfig,
+        place: Place,
+        queue_pairs: Arc<[[u32; 2]]>,
+        connections: Connections<QueuePair>,
+    ) -> Result<Self, SimError> {
+        let network = Network::new(spec, switch)?;
+        let notification = spec.task_notification()?;
+        let hosts = network.hosts(spec);
+        let mut execution = Execution::new(spec.graph.clone(), &spec.groups, connections, notification);
+        if !place.is_all() {
+            execution = execution.of_part(Part::new(place.number, place.of_node.clone()));
+        }
+        let mut shard = Shard {
+            traffic: Traffic {
+                queue_pairs,
+                execution,
+                // They register nothing else, so all have the same.
+                rkey: hosts.first().map_or(0, |host| host.rkey),
+                notification,
+            },
+            observers: Observers {
+                // A SEND that consumes no posted receive is placed nowhere.
+                inspect: Inspect::new(
+                    (spec.verify && spec.host.verb == Verb::Write).then(Ledger::default),
+                    Followed::new(spec),
+                ),
+                events: Vec::new(),
+                seen: None,
+            },
+            windows: Windows {
+                longest: network.longest_window().min(notification),
+                end: Time::ZERO,
+                active: Vec::new(),
+                #[cfg(test)]
+                shuffle: None,
+            },
+            outbox: Outbox::new(&place, &network.fabric),
+            host_events: 0,
+            latest: Time::ZERO,
+            next: Time::ZERO,
+            place,
+            network,
+            hosts,
+            spec,
+        };
+        shard.set_up_models();
+        shard.look_ahead();
+        Ok(shard)
+    }
+
+    /// Events so far, of hosts and of the fabric.
+    pub(crate) fn events(&self) -> u64 {
+        self.host_events + self.network.fabric.events()
+    }
+
+    #[inline(always)]
+    pub(crate) fn on_step(&mut self, now: Time, step: Step) {
+        match step {
+            Step::Done => {}
+            Step::Delivered { host, packet, .. } => {
+                let (header, segment) = self.network.fabric.delivered(&packet);
+                if let Some(seen) = &mut self.observers.seen {
+                    seen.push((now, host, *header, *segment));
+                }
+                let at = &mut self.hosts[host.index()];
+                at.delivered.note(now, host, segment);
+                let datagram = match segment.body {
+                    Body::Rd(_) => true,
+                    Body::Cnp | Body::Control(_) => {
+                        at.model().is_some_and(|model| model.is_notified(header.src(), segment))
+                    }
+                    _ => false,
+                };
+                if datagram {
+                    return self.on_datagram_packet(now, host, packet);
+                }
+                if let Body::Data(data) = &segment.body {
+                    at.received_bytes += u64::from(data.len);
+                }
+                let placement =
+                    at.endpoint.on_packet(now, header.src(), segment, header.congestion_experienced());
+                if let Some(inspect) = &mut self.observers.inspect {
+                    inspect.arrived(header.src(), segment, placement);
+                }
+                self.network.fabric.discard(packet);
+                self.after_input(now, host.index());
+            }
+            Step::Resumed { host, .. } => self.transmit(now, host.index()),
+        }
+    }
+
+    /// Drains an endpoint after something was put into it.
+    #[inline(always)]
+    pub(crate) fn after_input(&mut self, now: Time, host: usize) {
+        if self.hosts[host].endpoint.has_event() {
+            self.on_events(now, host);
+        }
+        self.transmit(now, host);
+    }
+
+    #[inline(never)]
+    fn on_events(&mut self, now: Time, host: usize) {
+        while let Some(event) = self.hosts[host].endpoint.poll_event() {
+            match event {
+                Event::Delivered { qp, msn, bytes, .. } => self.on_delivered(now, host, qp, msn, bytes),
+                Event::Completion(completion) => self.on_completion(now, completion.wr_id, completion.status),
+                Event::Retransmitted { packet, at } => {
+                    self.note_loss(host, EventKind::Retransmit, &packet, at);
+                }
+                Event::TimedOut { packet, at } => self.note_loss(host, EventKind::Timeout, &packet, at),
+                Event::QpError { .. } => {}
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn transmit(&mut self, now: Time, host: usize) {
+        let at = &mut self.hosts[host];
+        at.transmit(&mut self.network.fabric, now);
+        let (id, due) = (at.nic.host, at.nic.wake.min(at.nic.alarm));
+        let has_model = at.has_model();
+        self.network.fabric.host_due_by(id, due);
+        if has_model {
+            self.drain_model(now, host);
+        }
+    }
+
+    #[cold]
+    fn on_datagram_packet(&mut self, now: Time, host: HostId, packet: Arrived) {
+        let (header, segment) = self.network.fabric.take(packet);
+        let (from, ce) = (header.src(), header.congestion_experienced());
+        self.on_datagram(now, host, Datagram { from, segment, ce });
+    }
+}
+
+/// Numbers for all queue pairs that a run may open, so that a sender can name the other end before it exists: at each
+/// host those of its connections, in the order of their first use.
+pub(crate) fn queue_pair_numbers(
+    spec: &SimSpec,
+    connections: &Connections<QueuePair>,
+) -> Result<Vec<[u32; 2]>, SimError> {
+    let mut next = vec![FIRST_NUMBER; spec.topology.hosts() as usize];
+    let numbers: Vec<[u32; 2]> = connections
+        .iter()
+        .map(|connection| {
+            let queue_pairs = u32::from(spec.scheme_of(connection.group).scheme.queue_pairs);
+            [connection.src, connection.dst].map(|host| {
+                let next = &mut next[host.index()];
+                let number = *next;
+                *next = next.saturating_add(queue_pairs);
+                number
+            })
+        })
+        .collect();
+    match next.iter().zip(0..).max() {
+        Some((&end, host)) if end > DATAGRAMS => Err(SimError::Network(format!(
+            "{} would open {} queue pairs in the run; {} can be told apart",
+            spec.topology.node_name(pathweave_topo::NodeId(host)),
+            end - FIRST_NUMBER,
+            DATAGRAMS - FIRST_NUMBER
+        ))),
+        _ => Ok(numbers),
+    }
+}
