@@ -11,10 +11,12 @@ mod paths;
 mod transport;
 mod workloads;
 
+use std::num::NonZeroU16;
 use std::process::{Command, ExitCode};
+use std::time::Instant;
 
 use pathweave_heap::usage::{peak_rss_bytes, process_cpu};
-use pathweave_sim::{Quiet, Simulation};
+use pathweave_sim::{Quiet, SimSpec, Simulation};
 use serde_json::{Map, Value, json};
 use workloads::{BENCHES, Bench};
 
@@ -24,8 +26,9 @@ fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     match (args.next().as_deref(), args.next()) {
         (Some("--one"), Some(name)) => {
-            let bench = BENCHES.iter().find(|b| b.name == name).expect("a benchmark by this name");
-            println!("{}", one(bench));
+            let bench = Bench::find(&name).expect("a benchmark by this name");
+            let threads = args.next().map(|threads| threads.parse().expect("a number of threads, 1 or more"));
+            println!("{}", one(bench, threads));
             ExitCode::SUCCESS
         }
         (Some("--udp"), Some(part)) => {
@@ -61,23 +64,29 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one benchmark in this process.
-fn one(bench: &Bench) -> Value {
-    let spec = bench.spec();
-    let start = process_cpu();
+/// Runs one benchmark in this process, by one thread or so many.
+fn one(bench: &Bench, threads: Option<NonZeroU16>) -> Value {
+    let spec = SimSpec { threads, ..bench.spec() };
+    let (wall, start) = (Instant::now(), process_cpu());
     let simulation = Simulation::new(&spec).expect("benchmarks are valid");
     let set_up_cpu_s = (process_cpu() - start).as_secs_f64();
-    let start = process_cpu();
+    let set_up_s = wall.elapsed().as_secs_f64();
+    let (wall, start) = (Instant::now(), process_cpu());
     let result = simulation.run(&mut Quiet);
     let cpu_s = (process_cpu() - start).as_secs_f64();
+    let wall_s = wall.elapsed().as_secs_f64();
     let unfinished = result.flows.iter().filter(|f| f.finish_ps.is_none()).count();
     json!({
+        "hosts": spec.topology.hosts(),
         "packet_hops_per_cpu_s": result.info.packet_hops as f64 / cpu_s,
+        "packet_hops_per_s": result.info.packet_hops as f64 / wall_s,
         "events_per_packet_hop": result.info.events as f64 / result.info.packet_hops as f64,
         "packet_hops": result.info.packet_hops,
         "events": result.info.events,
         "cpu_s": cpu_s,
+        "wall_s": wall_s,
         "set_up_cpu_s": set_up_cpu_s,
+        "set_up_s": set_up_s,
         "simulated_us": result.info.simulated_ps as f64 / 1e6,
         "peak_rss_bytes": peak_rss_bytes(),
         "unfinished_flows": unfinished,

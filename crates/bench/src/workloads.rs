@@ -53,7 +53,24 @@ pub(crate) const BENCHES: [Bench; 3] = [
     },
 ];
 
+/// As many hosts as the largest fabrics are planned for. It takes minutes and much of a machine's memory, so it runs once.
+pub(crate) const LARGEST: Bench = Bench {
+    name: "B4",
+    what: "1,048,576 hosts, permutation of 64 KB, RPS, 4 KB MTU, an ACK a packet",
+    preset: "b4-1m",
+    size: Bytes::from_kb(64),
+    floor: None,
+    goal: None,
+    max_rss_bytes: Some(20 << 30),
+    peer: ("uet-htsim NSCC, 8,192 hosts, 2 MB", 0.16e6),
+};
+
 impl Bench {
+    /// The one of this name.
+    pub(crate) fn find(name: &str) -> Option<&'static Bench> {
+        BENCHES.iter().chain([&LARGEST]).find(|bench| bench.name == name)
+    }
+
     /// The run as a user's scenario would make it: default switches (PFC and ECN on), the `rps` scheme.
     pub(crate) fn spec(&self) -> SimSpec {
         let preset =

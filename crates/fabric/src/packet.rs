@@ -274,6 +274,15 @@ impl<P: Copy> Contents<P> {
         }
     }
 
+    /// Begins to load the place of a content that comes later.
+    #[inline(always)]
+    pub(crate) fn prefetch_free(&self, ahead: usize) {
+        let slot = self.free.len().checked_sub(1 + ahead).map(|index| self.free[index]);
+        if let Some(place) = slot.and_then(|slot| self.slots.get(slot as usize)) {
+            prefetch_all(place);
+        }
+    }
+
     pub(crate) fn alive(&self) -> u32 {
         (self.slots.len() - self.free.len()) as u32
     }

@@ -9,7 +9,7 @@ use crate::own_paths::{Own, OwnPaths};
 use crate::sites::Sites;
 
 /// Most hosts and switches a topology may have.
-pub const MAX_NODES: u32 = 1 << 20;
+pub const MAX_NODES: u32 = 1 << 21;
 /// Most links a topology may have.
 pub const MAX_LINKS: usize = 1 << 22;
 /// Most ports a node may have.

@@ -28,6 +28,7 @@ fn kinds_as_written_in_scenarios() {
     assert_eq!(counts("kind = 'preset'\nname = 'b1-1024'"), (1_024, 320, 3_072));
     assert_eq!(counts("kind = 'preset'\nname = 'b2-8192'"), (8_192, 1_280, 24_576));
     assert_eq!(counts("kind = 'preset'\nname = 'b3-128'"), (128, 80, 384));
+    assert_eq!(counts("kind = 'preset'\nname = 'b4-1m'"), (1 << 20, 32_768, 3 << 20));
 }
 
 /// The ERD paper, table 1, with two uplinks a ToR: 256 + 128 + 32 links; ports of an EoR 10, of a ToR 6, of a gateway 16;
@@ -93,7 +94,7 @@ fn what_is_refused_and_how() {
         ),
         (
             "kind = 'star'\nhosts = 4294967295",
-            "topology \"star\": at least 4294967296 hosts and switches; at most 1048576 are",
+            "topology \"star\": at least 4294967296 hosts and switches; at most 2097152 are",
         ),
         ("kind = 'star'\nhosts = 2\nrate = '0bps'", "topology field `rate` = 0bps: must be above 0"),
         ("kind = 'star'\nhosts = 2\nrate = '-1Gbps'", "\"-1Gbps\": expected a number at or above 0"),
@@ -122,7 +123,7 @@ fn what_is_refused_and_how() {
         ),
         (
             "kind = 'leaf-spine'\nleaves = 4294967295\nspines = 4294967295\nhosts_per_leaf = 4294967295",
-            "topology \"leaf-spine\": at least 12884901885 hosts and switches; at most 1048576 are allowed",
+            "topology \"leaf-spine\": at least 12884901885 hosts and switches; at most 2097152 are allowed",
         ),
         (
             "kind = 'preset'\nname = 'udmp-32'",

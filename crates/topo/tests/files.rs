@@ -106,7 +106,7 @@ fn errors_of_our_own_format() {
     let cases = [
         ("hosts = 2\nlinks = []", "net.toml:2:1: unknown field `links`, expected one of"),
         ("hosts = -2", "net.toml:1:9: field `hosts`: invalid value: integer `-2`"),
-        ("hosts = 4000000000", "net.toml:1:9: field `hosts`: 4000000000 hosts; expected 1 to 1048576"),
+        ("hosts = 4000000000", "net.toml:1:9: field `hosts`: 4000000000 hosts; expected 1 to 2097152"),
         ("", "net.toml:1:1: field `hosts` (their number) or `host_names` (a list) is missing"),
         ("hosts = 1\nhost_names = ['x']", "net.toml:1:9: field `hosts`: give `hosts` or `host_names`"),
         ("hosts = 2\nrate = '10Gb'", "net.toml:2:8: field `rate`: \"10Gb\": unknown or missing unit"),
@@ -162,7 +162,7 @@ fn errors_of_the_hpcc_format() {
             "t.txt:1:1: the file ends where a header with the numbers of nodes, switches and links is expected",
         ),
         ("4 1\n3\n", "t.txt:1:1: the header has 2 columns; expected 3: nodes switches links"),
-        ("x", "t.txt:1:1: the number of nodes is \"x\"; expected a number from 1 to 1048576"),
+        ("x", "t.txt:1:1: the number of nodes is \"x\"; expected a number from 1 to 2097152"),
         ("4000000000 1 1", "t.txt:1:1: the number of nodes is \"4000000000\"; expected a number from 1 to"),
         ("3 3 2", "t.txt:1:3: the number of switches is \"3\"; expected a number from 0 to 2"),
         ("3 1 2\n3", "t.txt:2:1: the id of switch 1 of 1 is \"3\"; expected a number from 0 to 2"),

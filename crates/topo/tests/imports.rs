@@ -101,7 +101,7 @@ fn errors_of_htsim_name_the_line() {
         error("nodes 32", "nodes -32"),
         "t.topo:2: nodes = -32: expected a whole number at or above 0"
     );
-    assert_eq!(error("nodes 32", "nodes 0"), "t.topo:2: Nodes = 0: expected 1 to 1048576");
+    assert_eq!(error("nodes 32", "nodes 0"), "t.topo:2: Nodes = 0: expected 1 to 2097152");
     assert!(
         error("nodes 32", "node 32")
             .starts_with("t.topo:2: \"node\" is no name of the header; did you mean \"nodes\"?")

@@ -51,6 +51,11 @@ pub(crate) struct Note {
 }
 
 impl Balancing {
+    /// Whether anything is ever kept of packets.
+    pub(crate) fn keeps_notes(&self) -> bool {
+        self.explicit.is_some() || self.balancer.keeps_notes()
+    }
+
     /// Gives away what is kept of a packet, if anything is.
     pub(crate) fn hand_over(&mut self, header: &Header) -> Option<Note> {
         let way = self.explicit.as_ref().and_then(|ways| ways.given(header));

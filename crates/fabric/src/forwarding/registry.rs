@@ -122,6 +122,11 @@ macro_rules! forwardings {
                 match self { $( Balancer::$kind(balancer) => balancer.lost_instead_of_held(switch, header) ),* }
             }
 
+            /// Whether anything is ever kept of packets.
+            pub(super) fn keeps_notes(&self) -> bool {
+                match self { $( Balancer::$kind(_) => size_of::<<$state as Balance>::Note>() > 0 ),* }
+            }
+
             /// Gives away what is kept of a packet, if anything is.
             pub(super) fn hand_over(&mut self, header: &Header) -> Option<Kept> {
                 match self { $( Balancer::$kind(balancer) => balancer.hand_over(header).map(Kept::$kind) ),* }

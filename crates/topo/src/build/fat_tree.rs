@@ -112,6 +112,19 @@ impl FatTree {
         FatTree { k: Some(k), ..FatTree::default() }
     }
 
+    /// 1,048,576 hosts without oversubscription: ToRs of 128 ports, of which half lead to hosts, aggregation switches of 256
+    /// and cores of 128.
+    pub fn million() -> Self {
+        FatTree {
+            pods: Some(128),
+            tors_per_pod: Some(128),
+            hosts_per_tor: Some(64),
+            aggs_per_pod: Some(64),
+            cores: Some(64 * 128),
+            ..FatTree::default()
+        }
+    }
+
     /// The 320 hosts of the UDMP evaluation (section V-A), with `cores` cores and links of `agg_core_rate`
     /// to them: 16 at 400 Gbps are not oversubscribed.
     pub fn udmp_320(cores: u32, agg_core_rate: Rate) -> Self {
@@ -287,6 +300,7 @@ impl Build for FatTree {
             ("b1-1024", "benchmark B1: k = 16, 1,024 hosts at 100 Gbps", Self::k_ary(16)),
             ("b2-8192", "benchmark B2: k = 32, 8,192 hosts at 100 Gbps", Self::k_ary(32)),
             ("b3-128", "benchmark B3: k = 8, 128 hosts at 100 Gbps", Self::k_ary(8)),
+            ("b4-1m", "benchmark B4: 128 pods of 128 ToRs, 1,048,576 hosts at 100 Gbps", Self::million()),
         ]
     }
 }

@@ -22,8 +22,8 @@ pub(super) struct Interval {
     up_count: u16,
 }
 
-const RECIPROCAL_BITS: u32 = 40;
-// x * reciprocal / 2^40 is x / divisor rounded down while x * divisor < 2^40, and fits 64 bits.
+const RECIPROCAL_BITS: u32 = 42;
+// x * reciprocal / 2^42 is x / divisor rounded down while x * divisor < 2^42, and fits 64 bits.
 const _: () = assert!(MAX_NODES.ilog2() * 2 <= RECIPROCAL_BITS);
 
 impl Interval {
