@@ -50,6 +50,7 @@ def compare(
     set: Sequence[str] = (),
     seed: int | None = None,
     jobs: int | None = None,
+    threads: int | None = None,
     progress: bool = True,
 ) -> Comparison:
     """Runs a scenario under each scheme: the same traffic, the same seed.
@@ -60,6 +61,7 @@ def compare(
         set: Changes, each `key=value` as for `pathweave compare --set`.
         seed: Instead of the scenario's.
         jobs: Runs at a time; as many as there are processors unless said. Results do not depend on it.
+        threads: Threads of each run, as for `run`; unless said, of the processors that those beside it leave.
         progress: Whether to show a bar a run.
 
     Raises:
@@ -76,9 +78,13 @@ def compare(
     planned = [base.with_(set=[*set, f'name="{name}"'], seed=seed, scheme=name) for name in schemes]
     cancel = Cancel()
 
-    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+    processors = os.cpu_count() or 1
+    at_a_time = min(jobs or processors, len(planned))
+    cores = max(1, processors // at_a_time)
+    with ThreadPoolExecutor(at_a_time) as pool:
         futures = [
-            pool.submit(run_shown, one, scheme, progress, cancel) for one, scheme in zip(planned, schemes, strict=True)
+            pool.submit(run_shown, one, scheme, progress, cancel, threads, cores)
+            for one, scheme in zip(planned, schemes, strict=True)
         ]
         try:
             runs = [future.result() for future in futures]

@@ -150,7 +150,11 @@ class RunResult:
         """Writes the folder that `pathweave run` writes. Raises `OSError`; nothing is left half-written."""
 
 def run(
-    scenario: Scenario, progress: Callable[[Progress], object] | None = None, cancel: Cancel | None = None
+    scenario: Scenario,
+    progress: Callable[[Progress], object] | None = None,
+    cancel: Cancel | None = None,
+    threads: int | None = None,
+    cores: int | None = None,
 ) -> RunResult: ...
 
 @final

@@ -26,14 +26,21 @@ def as_scenario(scenario: ScenarioLike) -> Scenario:
     return Scenario.load(scenario)
 
 
-def run_shown(scenario: Scenario, label: str, progress: ProgressLike, cancel: Cancel | None) -> RunResult:
+def run_shown(
+    scenario: Scenario,
+    label: str,
+    progress: ProgressLike,
+    cancel: Cancel | None,
+    threads: int | None,
+    cores: int | None = None,
+) -> RunResult:
     """Runs a scenario that is ready, and shows its progress as asked for; `label` is what a bar is called."""
     if callable(progress):
-        return _pathweave.run(scenario, progress, cancel)
+        return _pathweave.run(scenario, progress, cancel, threads, cores)
     if not progress:
-        return _pathweave.run(scenario, None, cancel)
+        return _pathweave.run(scenario, None, cancel, threads, cores)
     with Bar(label) as bar:
-        result = _pathweave.run(scenario, bar.update, cancel)
+        result = _pathweave.run(scenario, bar.update, cancel, threads, cores)
         # A run that was cancelled stays where it is.
         if result.ended != "interrupted":
             bar.show(1.0, result.ended.replace("_", " "))
@@ -46,6 +53,7 @@ def run(
     set: Sequence[str] = (),
     seed: int | None = None,
     scheme: str | None = None,
+    threads: int | None = None,
     progress: ProgressLike = True,
     cancel: Cancel | None = None,
 ) -> RunResult:
@@ -56,6 +64,8 @@ def run(
         set: Changes, each `key=value` as for `pathweave run --set`: `["topology.pods=4", "workload[0].size=8MB"]`.
         seed: Instead of the scenario's.
         scheme: The scheme of all workloads that name none.
+        threads: Threads that run it side by side. Results do not depend on it. Unless said here or by `run.threads` of
+            the scenario: as many as there are processors, but no more than one for 64 hosts.
         progress: A bar (True), nothing (False), or a function called with a `Progress` ten times a second.
         cancel: Ends the run from another thread; the result is then marked interrupted.
 
@@ -68,4 +78,4 @@ def run(
     scenario = as_scenario(scenario)
     if set or seed is not None or scheme is not None:
         scenario = scenario.with_(set=list(set), seed=seed, scheme=scheme)
-    return run_shown(scenario, scheme or scenario.name, progress, cancel)
+    return run_shown(scenario, scheme or scenario.name, progress, cancel, threads)

@@ -29,6 +29,16 @@ def test_the_tables_say_what_the_summary_says(small: pw.Scenario) -> None:
     assert (flows["slowdown"] >= 1.0).all()
 
 
+def test_threads_do_not_show(small: pw.Scenario) -> None:
+    alone, together = (pw.run(small, threads=threads, progress=False) for threads in (1, 3))
+    assert together.digest == alone.digest
+    assert together.flows.to_polars().equals(alone.flows.to_polars())
+    compared = pw.compare(small, ["rps", "ecmp"], threads=2, progress=False)
+    assert compared["ecmp"].digest == pw.run(small, scheme="ecmp", progress=False).digest
+    with pytest.raises(ValueError, match="threads is 0; expected 1 or more"):
+        pw.run(small, threads=0, progress=False)
+
+
 def test_frames_of_every_library_agree(small: pw.Scenario) -> None:
     table = pw.run(small, progress=False).links
     arrow, polars, pandas = table.to_arrow(), table.to_polars(), table.to_pandas()

@@ -8,6 +8,7 @@
 mod choice;
 mod ofi;
 mod paths;
+mod scaling;
 mod transport;
 mod workloads;
 
@@ -18,7 +19,7 @@ use std::time::Instant;
 use pathweave_heap::usage::{peak_rss_bytes, process_cpu};
 use pathweave_sim::{Quiet, SimSpec, Simulation};
 use serde_json::{Map, Value, json};
-use workloads::{BENCHES, Bench};
+use workloads::{BENCHES, Bench, LARGEST};
 
 const RUNS: usize = 5;
 
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
         (None, _) => all(None, &[]),
         (Some(name), part) => {
             let parts: Vec<String> = part.into_iter().chain(args).collect();
-            let others = [choice::NAME, transport::NAME, paths::NAME, ofi::NAME];
+            let others = [LARGEST.name, choice::NAME, transport::NAME, paths::NAME, ofi::NAME];
             let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).chain(others).collect();
             let unknown = parts.iter().find(|part| name != ofi::NAME || !ofi::PARTS.contains(&part.as_str()));
             if let Some(unknown) = unknown {
@@ -96,24 +97,40 @@ fn one(bench: &Bench, threads: Option<NonZeroU16>) -> Value {
 
 /// All, or one of them; `parts`: only these of it, if there are any.
 fn all(only: Option<&str>, parts: &[String]) -> ExitCode {
-    let program = std::env::current_exe().expect("this program has a path");
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(1_024) as u16);
+    let (steps, mut tables) = (scaling::steps(cores), Vec::new());
     let mut report = Map::new();
     let mut met = true;
     for bench in BENCHES.iter().filter(|b| only.is_none_or(|name| name == b.name)) {
         println!("{}  {}", bench.name, bench.what);
         let mut best: Option<Value> = None;
         for _ in 0..RUNS {
-            let output =
-                Command::new(&program).args(["--one", bench.name]).output().expect("it can be run again");
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            let value: Value = serde_json::from_slice(&output.stdout).expect("JSON from this very program");
+            let value = run(bench, 1);
             if best.as_ref().is_none_or(|b| speed(&value) > speed(b)) {
                 best = Some(value);
             }
         }
-        let best = best.expect("at least one run");
+        let mut best = best.expect("at least one run");
         met &= print(bench, &best);
+        let table = scaling::measure(bench, &steps, RUNS, run);
+        for &threads in &steps[1..] {
+            let times = scaling::speedup(&table, threads).unwrap_or(0.0);
+            println!("    {threads} threads: {times:.2} times as fast as one");
+        }
+        met &= scaling::agree(&table);
+        best["speedup_2"] = scaling::speedup(&table, 2).into();
+        best["threads"] = table.clone();
+        tables.push((bench.name, table));
         report.insert(bench.name.into(), best);
+    }
+    if only.is_none_or(|name| name == LARGEST.name) {
+        match largest(cores) {
+            Ok(value) => {
+                met &= print(&LARGEST, &value);
+                report.insert(LARGEST.name.into(), value);
+            }
+            Err(why) => println!("{} skipped: {why}", LARGEST.name),
+        }
     }
     if only.is_none_or(|name| name == choice::NAME) {
         let (value, all_met) = choice::run();
@@ -138,12 +155,55 @@ fn all(only: Option<&str>, parts: &[String]) -> ExitCode {
     std::fs::create_dir_all("target").expect("target/ can be made");
     let text = serde_json::to_string_pretty(&Value::Object(report)).expect("JSON");
     std::fs::write("target/bench.json", text + "\n").expect("target/ can be written");
+    if !tables.is_empty() {
+        std::fs::write("target/scaling.svg", scaling::curve(&tables, &steps))
+            .expect("target/ can be written");
+    }
     println!("written to target/bench.json");
     if !met {
         // Told, not failed: a busy machine misses a floor that a quiet one meets.
         println!("a floor was missed; see above");
     }
     ExitCode::SUCCESS
+}
+
+/// Runs one benchmark by so many threads, in a process of its own.
+fn run(bench: &Bench, threads: u16) -> Value {
+    let program = std::env::current_exe().expect("this program has a path");
+    let threads = threads.to_string();
+    let output = Command::new(program).args(["--one", bench.name, &threads]).output();
+    let output = output.expect("this program can be run again");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON from this very program")
+}
+
+/// Runs the largest benchmark once, on all cores; an error where there is no memory for it.
+fn largest(cores: u16) -> Result<Value, String> {
+    let needed = LARGEST.max_rss_bytes.unwrap_or(0);
+    let free = free_bytes().unwrap_or(0);
+    if free < needed {
+        return Err(format!(
+            "it may take {} GB, and {} are free",
+            needed / 1_000_000_000,
+            free / 1_000_000_000
+        ));
+    }
+    println!("{}  {}", LARGEST.name, LARGEST.what);
+    let value = run(&LARGEST, cores);
+    let seconds = |field: &str| value[field].as_f64().unwrap_or(0.0);
+    println!(
+        "    {:.0} s to set up, {:.0} s to run, {cores} threads",
+        seconds("set_up_s"),
+        seconds("wall_s")
+    );
+    Ok(value)
+}
+
+/// Memory that a program could have now.
+fn free_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1_024)
 }
 
 fn speed(value: &Value) -> f64 {

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use pathweave_heap::usage;
 use pathweave_results::{EndReason, FlowStatus, RunResult, Summary};
-use pathweave_scenario::{Loaded, Prepared};
-use pathweave_sim::{Control, Monitor, Simulation, Tap};
+use pathweave_scenario::Loaded;
+use pathweave_sim::{Control, Monitor, SimSpec, Simulation, Tap};
 
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
@@ -17,18 +17,17 @@ pub(crate) struct Finished {
     pub(crate) summary: Summary,
 }
 
-/// Runs `prepared` to its end, or to where the user interrupts it. `tap` is shown its packets.
+/// Makes this run to its end, or to where the user interrupts it. `tap` is shown its packets.
 pub(crate) fn execute(
     loaded: &Loaded,
-    prepared: &Prepared,
+    spec: &SimSpec,
     progress: RunProgress,
     interrupt: &Interrupt,
     tap: Option<&mut dyn Tap>,
 ) -> Result<Finished, Failure> {
     let mut watcher = Watcher { progress, interrupt };
     let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
-    let simulation =
-        Simulation::new(&prepared.spec).map_err(|why| Failure::Scenario(loaded.sim_error(&why)))?;
+    let simulation = Simulation::new(spec).map_err(|why| Failure::Scenario(loaded.sim_error(&why)))?;
     let simulation = match tap {
         Some(tap) => simulation.watched_by(tap),
         None => simulation,
@@ -36,7 +35,7 @@ pub(crate) fn execute(
     let mut run = simulation.run(&mut watcher);
     let info = &mut run.info;
     info.wall_s = wall.elapsed().as_secs_f64();
-    info.cpu_s = usage::thread_cpu_s() - cpu_s;
+    info.cpu_s += usage::thread_cpu_s() - cpu_s;
     info.peak_rss_bytes = usage::peak_rss_bytes();
     info.version = env!("CARGO_PKG_VERSION").to_owned();
     let summary = Summary::from_run(&run);

@@ -1,6 +1,9 @@
 //! Options that several commands have.
 
+use std::num::NonZeroU16;
+
 use clap::{Args, ValueEnum};
+use pathweave_sim::SimSpec;
 
 /// How a scenario is changed from outside its file.
 #[derive(Args, Debug, Default)]
@@ -11,6 +14,54 @@ pub(crate) struct Changes {
     /// Seed of all random streams; short for --set seed=N
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+}
+
+/// By how many threads a run is made.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct Threads {
+    /// Threads of a run [default: run.threads, or the cores that runs beside it leave, at most one for 64 hosts]. Results do
+    /// not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+impl Threads {
+    /// The run as it is made where so many go at a time.
+    pub(crate) fn of(self, spec: &SimSpec, at_a_time: usize) -> SimSpec {
+        let cores = cores() / at_a_time.max(1);
+        match self.threads {
+            Some(threads) => SimSpec { threads: NonZeroU16::new(threads), ..spec.clone() },
+            None => {
+                spec.on_cores(u16::try_from(cores).ok().and_then(NonZeroU16::new).unwrap_or(NonZeroU16::MIN))
+            }
+        }
+    }
+}
+
+/// How the cores are shared among runs.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct Cores {
+    /// Runs at a time [default: number of cores]. Results do not depend on it
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+impl Cores {
+    /// How many of so many runs go at a time.
+    pub(crate) fn at_a_time(self, runs: usize) -> usize {
+        self.jobs.map_or_else(cores, usize::from).min(runs)
+    }
+
+    /// One of so many runs, as it is made.
+    pub(crate) fn of(self, spec: &SimSpec, runs: usize) -> SimSpec {
+        self.threads.of(spec, self.at_a_time(runs))
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// What a run says while it runs.

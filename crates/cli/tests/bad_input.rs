@@ -266,6 +266,7 @@ fn values_out_of_range() {
     refused_set("scheme.policy.cc.preset=papers", &["unknown name \"papers\"", "did you mean `paper`?"]);
     refused_set("topology.hosts=0", &["`topology.hosts` cannot be 0", "at least 1"]);
     refused_set("switch.buffer=64KB", &["switch.buffer", "headroom"]);
+    refused_set("run.threads=0", &["`run.threads` cannot be 0", "1 to 1024"]);
     refused_set("topology.hosts=99999999", &["at most 2097152", "small.toml:1:1"]);
 }
 

@@ -58,6 +58,33 @@ fn the_same_scenario_and_seed_give_the_same_digest() {
 }
 
 #[test]
+fn threads_do_not_show_in_results() {
+    let wide = SMALL.replace(
+        "kind = \"star\"\nhosts = 4",
+        "kind = \"leaf-spine\"\nleaves = 8\nspines = 4\nhosts_per_leaf = 16",
+    );
+    let lab = Lab::new().file("wide.toml", wide);
+    let summary = |out: &str, more: &[&str]| {
+        let done = lab.run(&[&["run", "wide.toml", "--out", out][..], more].concat());
+        assert_eq!(done.code, 0, "{}", done.err);
+        let mut summary = lab.json(&format!("{out}/summary.json"));
+        for clock in ["wall_s", "cpu_s", "peak_rss_bytes", "packet_hops_per_cpu_s"] {
+            summary["run"][clock] = serde_json::Value::Null;
+        }
+        summary
+    };
+    let alone = summary("one", &["--threads", "1"]);
+    assert_eq!(summary("three", &["--threads", "3"]), alone);
+    assert_eq!(summary("all", &[]), alone);
+    let of_scenario = summary("two", &["--set", "run.threads=2"]);
+    assert_eq!(of_scenario["run"]["digest"], alone["run"]["digest"]);
+    let table = |folder: &str, name: &str| fs::read(lab.path(folder).join(name)).unwrap();
+    for name in ["flows.parquet", "series.parquet", "links.parquet", "events.parquet"] {
+        assert_eq!(table("one", name), table("three", name), "{name}");
+    }
+}
+
+#[test]
 fn the_resolved_scenario_runs_again_from_elsewhere() {
     let text = SMALL
         .replace("permutation", "poisson")

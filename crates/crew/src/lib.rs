@@ -5,13 +5,11 @@
 //! a little while, as long as a round may well last, and sleeps only then. Thread pools for tasks (rayon) take a few
 //! microseconds to begin and end each round, and their threads yield to the kernel in between.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
-use std::time::Duration;
-
-use rustix::time::{ClockId, clock_gettime};
 
 /// Turns of the loop in which somebody waits before they sleep: 20 to 100 us.
 const SPINS: u32 = 1 << 11;
@@ -128,7 +126,7 @@ impl<W: Fn(usize) + Sync> Rounds<'_, W> {
 }
 
 /// Has `lead` make rounds of `work`, which is told the number of the part to do, 0 to `parts - 1`: one a thread, the first
-/// by the lead's own. Returns what the lead does, and the processor time that the other threads have taken.
+/// by the lead's own. Returns what the lead does, and the processor time that the other threads have taken, in seconds.
 ///
 /// # Panics
 /// If the lead or the work does; the other threads have ended then.
@@ -136,9 +134,9 @@ pub fn with_crew<R, W: Fn(usize) + Sync>(
     parts: usize,
     work: W,
     lead: impl FnOnce(&mut Rounds<'_, W>) -> R,
-) -> (R, Duration) {
+) -> (R, f64) {
     if parts <= 1 {
-        return (lead(&mut Rounds { shared: None, parts, work: &work }), Duration::ZERO);
+        return (lead(&mut Rounds { shared: None, parts, work: &work }), 0.0);
     }
     let shared = Shared {
         round: AtomicU32::new(0),
@@ -153,7 +151,7 @@ pub fn with_crew<R, W: Fn(usize) + Sync>(
         let helper = |index| {
             scope.spawn(move || {
                 shared.help(index, work);
-                thread_cpu()
+                thread_cpu_s()
             })
         };
         let helpers: Vec<_> = (1..parts).map(helper).collect();
@@ -161,8 +159,8 @@ pub fn with_crew<R, W: Fn(usize) + Sync>(
             let _dismissal = Dismissal(shared);
             lead(&mut Rounds { shared: Some(shared), parts, work })
         };
-        let cpu = helpers.into_iter().map(|helper| helper.join().expect("panics of work are caught")).sum();
-        (result, cpu)
+        let cpu_s = helpers.into_iter().map(|helper| helper.join().expect("panics of work are caught")).sum();
+        (result, cpu_s)
     })
 }
 
@@ -181,14 +179,16 @@ pub fn make_all<I: Send, T: Send>(mut of: Vec<I>, make: impl Fn(I) -> T + Sync) 
     })
 }
 
-/// Processor time of the calling thread.
-fn thread_cpu() -> Duration {
+/// Processor time of the calling thread, seconds.
+fn thread_cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// Each round adds up what all parts have counted in the one before; nothing is lost, no round begins early.
@@ -200,7 +200,7 @@ mod tests {
             let work = |index: usize| {
                 assert_eq!(counts[index].fetch_add(1, SeqCst), expected.load(SeqCst));
             };
-            let ((), cpu) = with_crew(parts, work, |rounds| {
+            let ((), cpu_s) = with_crew(parts, work, |rounds| {
                 for round in 0..2_000 {
                     expected.store(round, SeqCst);
                     // Now and then somebody falls asleep.
@@ -215,7 +215,7 @@ mod tests {
                     assert!(counts.iter().all(|count| count.load(SeqCst) == round + 1));
                 }
             });
-            assert_eq!(cpu > Duration::ZERO, parts > 1);
+            assert_eq!(cpu_s > 0.0, parts > 1);
         }
     }
 

@@ -1,11 +1,13 @@
 //! Runs, watched from Python.
 
+use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pathweave_heap::usage::{peak_rss_bytes, thread_cpu_s};
-use pathweave_scenario::{Loaded, Prepared};
-use pathweave_sim::{Control, Monitor, Snapshot};
+use pathweave_scenario::Loaded;
+use pathweave_sim::{Control, Monitor, SimSpec, Snapshot};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::error::scenario_error;
@@ -102,26 +104,44 @@ impl Monitor for Watcher<'_> {
 
 /// Runs a scenario to its end. Other Python threads go on meanwhile.
 ///
-/// `progress` is called with a `Progress` ten times a second. Ctrl-C raises `KeyboardInterrupt`; so does whatever the
+/// `threads` run it side by side; results do not depend on how many. Unless it or the scenario says: as many as `cores`, or
+/// those of the machine, and as hosts are enough for. `progress` is called with a `Progress` ten times a second. Ctrl-C raises `KeyboardInterrupt`; so does whatever the
 /// callback raises.
 #[pyfunction]
-#[pyo3(signature = (scenario, progress = None, cancel = None))]
+#[pyo3(signature = (scenario, progress = None, cancel = None, threads = None, cores = None))]
 pub(crate) fn run(
     py: Python<'_>,
     scenario: &Scenario,
     progress: Option<Py<PyAny>>,
     cancel: Option<&Cancel>,
+    threads: Option<u16>,
+    cores: Option<u16>,
 ) -> PyResult<RunResult> {
+    let (threads, cores) = (positive("threads", threads)?, positive("cores", cores)?);
     let prepared = scenario.prepare(py)?;
-    let run = simulate(py, &scenario.loaded, &prepared, progress.as_ref(), cancel)?;
+    let spec = match threads {
+        Some(threads) => SimSpec { threads: Some(threads), ..prepared.spec.clone() },
+        None => prepared.spec.on_cores(cores.unwrap_or_else(all_cores)),
+    };
+    let run = simulate(py, &scenario.loaded, &spec, progress.as_ref(), cancel)?;
     Ok(RunResult::new(run, prepared.notes))
+}
+
+fn positive(name: &str, number: Option<u16>) -> PyResult<Option<NonZeroU16>> {
+    let wrong = || PyValueError::new_err(format!("{name} is 0; expected 1 or more"));
+    number.map(|number| NonZeroU16::new(number).ok_or_else(wrong)).transpose()
+}
+
+fn all_cores() -> NonZeroU16 {
+    let cores = std::thread::available_parallelism().ok();
+    cores.and_then(|cores| cores.try_into().ok()).unwrap_or(NonZeroU16::MIN)
 }
 
 /// The run, watched and timed, with the interpreter's lock released.
 pub(crate) fn simulate(
     py: Python<'_>,
     loaded: &Loaded,
-    prepared: &Prepared,
+    spec: &SimSpec,
     progress: Option<&Py<PyAny>>,
     cancel: Option<&Cancel>,
 ) -> PyResult<pathweave_results::RunResult> {
@@ -129,7 +149,7 @@ pub(crate) fn simulate(
     let mut watcher = Watcher { callback: progress, cancel, started: now, looked: now, raised: None };
     let (result, cpu_s) = py.detach(|| {
         let before = thread_cpu_s();
-        let result = pathweave_sim::run(&prepared.spec, &mut watcher);
+        let result = pathweave_sim::run(spec, &mut watcher);
         (result, thread_cpu_s() - before)
     });
     if let Some(raised) = watcher.raised {
@@ -137,7 +157,7 @@ pub(crate) fn simulate(
     }
     let mut run = result.map_err(|why| scenario_error(py, &loaded.sim_error(&why)))?;
     run.info.wall_s = now.elapsed().as_secs_f64();
-    run.info.cpu_s = cpu_s;
+    run.info.cpu_s += cpu_s;
     run.info.peak_rss_bytes = peak_rss_bytes();
     run.info.version = env!("CARGO_PKG_VERSION").to_owned();
     Ok(run)

@@ -203,7 +203,7 @@ pub(crate) fn sweep_run<'py>(
     let loaded = Loaded::parse(scenario, "scenario.toml", "", &Changes::default());
     let loaded = loaded.map_err(|found| scenario_error(py, &found))?;
     let prepared = py.detach(|| loaded.prepare()).map_err(|found| scenario_error(py, &found))?;
-    let made = catch_unwind(AssertUnwindSafe(|| simulate(py, &loaded, &prepared, None, cancel)));
+    let made = catch_unwind(AssertUnwindSafe(|| simulate(py, &loaded, &prepared.spec, None, cancel)));
     let run = made.map_err(|_| PyRuntimeError::new_err("a bug in the simulator"))??;
     if run.info.ended == EndReason::Interrupted {
         return Ok(None);

@@ -1,6 +1,7 @@
 //! From a scenario to what the simulator runs: the network and the messages exist, every name has been found.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use pathweave_sim::{Blame, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, Simulation, StopConfig};
@@ -75,12 +76,12 @@ impl Loaded {
             faults: scenario.fault.clone(),
             stop: StopConfig { until: scenario.run.until, max_events: scenario.run.max_events },
             observe: scenario.observe,
-            threads: None,
+            threads: scenario.run.threads.and_then(NonZeroU16::new),
             verify: scenario.run.verify,
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };
         // What only the simulator can refuse is refused before anything else happens.
-        let footprint = Simulation::new(&spec).map_err(|why| self.sim_error(&why))?.try_out();
+        let footprint = Simulation::whole(&spec).map_err(|why| self.sim_error(&why))?.try_out();
         Ok(Prepared { spec, notes, footprint })
     }
 

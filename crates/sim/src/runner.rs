@@ -173,7 +173,7 @@ impl<'a, const C: usize> Runner<'a, C> {
 
     pub(crate) fn run(mut self, monitor: &mut dyn Monitor) -> RunResult {
         let most = self.spec.stop.max_events.unwrap_or(u64::MAX);
-        let (how, others_cpu) = self.play(most, monitor);
+        let (how, others_cpu_s) = self.play(most, monitor);
         let Runner { shards, mut central, .. } = self;
         let boxes = Boxes::new(0);
         let mut whole = Whole::new(&shards, &boxes);
@@ -181,17 +181,13 @@ impl<'a, const C: usize> Runner<'a, C> {
         whole.note_last_losses();
         central.take_notes(&mut whole);
         let mut result = central.into_result(&mut whole, how);
-        result.info.cpu_s = others_cpu.as_secs_f64();
+        result.info.cpu_s = others_cpu_s;
         result
     }
 
     /// Goes on until the run is over or has had so many events. Why it ended, in words, and when; and the CPU time of other
-    /// threads.
-    fn play(
-        &mut self,
-        max_events: u64,
-        monitor: &mut dyn Monitor,
-    ) -> ((EndReason, String, Time), std::time::Duration) {
+    /// threads, seconds.
+    fn play(&mut self, max_events: u64, monitor: &mut dyn Monitor) -> ((EndReason, String, Time), f64) {
         let (shards, order) = (&self.shards, Order::default());
         let boxes = Boxes::new(shards.len() as u16);
         let round = |part: usize| {

@@ -15,6 +15,9 @@ use pathweave_workload::{GroupId, MessageGraph};
 
 use crate::nic::{NicConfig, SideChannelConfig};
 
+/// With fewer hosts than this, waiting for each other takes threads longer than they save.
+const HOSTS_PER_THREAD: u32 = 64;
+
 /// Everything a run depends on. Equal specs give equal digests.
 #[derive(Clone, Debug)]
 pub struct SimSpec {
@@ -42,7 +45,8 @@ pub struct SimSpec {
     pub stop: StopConfig,
     /// What to record.
     pub observe: ObserveConfig,
-    /// Threads that run it side by side, as far as there is enough to do for them; `None`: one. They show in no result.
+    /// Threads that run it side by side, no more than there are nodes; `None`: one. They show in no result but the time it
+    /// takes.
     pub threads: Option<NonZeroU16>,
     /// Check every placement of a WRITE: each byte of each message exactly once (see [`crate::check`]). Costs time
     /// and memory.
@@ -72,6 +76,13 @@ impl SimSpec {
             verify: false,
             scenario_toml: String::new(),
         }
+    }
+    /// The same run on so many cores: by that many threads, or fewer where there is not enough to do for them. A number of
+    /// threads that the run says itself is left.
+    #[must_use]
+    pub fn on_cores(&self, cores: NonZeroU16) -> Self {
+        let worthwhile = (self.topology.hosts() / HOSTS_PER_THREAD).clamp(1, u32::from(cores.get())) as u16;
+        SimSpec { threads: self.threads.or(NonZeroU16::new(worthwhile)), ..self.clone() }
     }
     /// Whether any messages go by datagram queue pairs.
     pub(crate) fn has_datagrams(&self) -> bool {

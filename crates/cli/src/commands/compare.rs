@@ -17,7 +17,7 @@ use crate::execute::{Finished, execute};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::landing;
-use crate::options::Talk;
+use crate::options::{Cores, Talk};
 use crate::progress::{Reporter, RunProgress};
 use crate::terminal;
 use crate::traces::{TraceArgs, Traces};
@@ -36,9 +36,8 @@ pub(crate) struct CompareArgs {
     /// Result folder [default: results/NAME-compare-seedN]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Runs at a time [default: number of cores]. Results do not depend on it
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) cores: Cores,
     #[command(
         flatten,
         next_help_heading = "Files for other programs, one a run: its scheme is put before the extension"
@@ -62,7 +61,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome, Failure> {
     let target =
         args.out.clone().unwrap_or_else(|| default_folder(&format!("{name}-compare-seed{}", first.seed)));
     let heading = Heading { title: "Comparison", says: "", tells: Tells::Tables };
-    carry_out(&comparisons, &target, args.jobs, &args.traces, &args.talk, &heading)
+    carry_out(&comparisons, &target, args.cores, &args.traces, &args.talk, &heading)
 }
 
 /// What the page of several comparisons begins with, and what the terminal shows of them.
@@ -127,12 +126,12 @@ fn check_names(schemes: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs everything, `jobs` at a time, and writes and prints the results: for one scenario into `target`, for several
+/// Runs everything, as many at a time as `cores` say, and writes and prints the results: for one scenario into `target`, for several
 /// into a folder each within it, with an index page.
 pub(crate) fn carry_out(
     comparisons: &[Comparison],
     target: &Path,
-    jobs: Option<u16>,
+    cores: Cores,
     traces: &TraceArgs,
     talk: &Talk,
     heading: &Heading<'_>,
@@ -167,7 +166,7 @@ pub(crate) fn carry_out(
         Some(batch) => RunProgress::part(batch, index),
         None => reporter.start(&planned[index].0, width),
     };
-    let finished = run_all(&planned, &mut traces, jobs, &progress, &interrupt)?;
+    let finished = run_all(&planned, &mut traces, cores, &progress, &interrupt)?;
     if let Some(batch) = batch {
         batch.finish();
     }
@@ -308,22 +307,21 @@ fn open_traces(planned: &[(String, &Planned)], args: &TraceArgs) -> Result<Vec<T
 fn run_all(
     planned: &[(String, &Planned)],
     traces: &mut [Traces],
-    jobs: Option<u16>,
+    cores: Cores,
     progress: &(impl Fn(usize) -> RunProgress + Sync),
     interrupt: &Interrupt,
 ) -> Result<Vec<Option<Finished>>, Failure> {
     type Slot<'a> = Mutex<(&'a mut Traces, Option<Result<Finished, Failure>>)>;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let slots: Vec<Slot<'_>> = traces.iter_mut().map(|traces| Mutex::new((traces, None))).collect();
-    let threads = jobs.map_or(cores, usize::from);
     let order: Vec<usize> = (0..planned.len()).collect();
-    in_threads(threads, &order, interrupt, |index| {
+    in_threads(cores.at_a_time(planned.len()), &order, interrupt, |index| {
         let (_, run) = &planned[index];
         // Only the thread that took the run locks it.
         let mut slot = slots[index].lock().expect("no thread panics while it holds the lock");
         let (traces, result) = &mut *slot;
         let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
-        *result = Some(execute(&run.loaded, &run.prepared, progress(index), interrupt, tap));
+        let spec = cores.of(&run.prepared.spec, planned.len());
+        *result = Some(execute(&run.loaded, &spec, progress(index), interrupt, tap));
     });
     let results = slots.into_iter().map(|slot| slot.into_inner().expect("every thread has ended well").1);
     results.map(Option::transpose).collect()

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use super::compare::{Comparison, Heading, Tells, carry_out};
 use crate::failure::{Failure, Outcome};
-use crate::options::Talk;
+use crate::options::{Cores, Talk};
 use crate::traces::TraceArgs;
 
 /// The demo is data: a table of situations, and their scenarios.
@@ -26,9 +26,8 @@ pub(crate) struct DemoArgs {
     /// Seed of all random streams
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Runs at a time [default: number of cores]
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) cores: Cores,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }
@@ -86,7 +85,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<Outcome, Failure> {
         comparisons.push(comparison);
     }
     let heading = Heading { title: &demo.title, says: &demo.says, tells: Tells::Sentences };
-    carry_out(&comparisons, &args.out, args.jobs, &TraceArgs::default(), &args.talk, &heading)
+    carry_out(&comparisons, &args.out, args.cores, &TraceArgs::default(), &args.talk, &heading)
 }
 
 #[cfg(test)]

@@ -5,14 +5,15 @@ use pathweave_paper::{
     Catalogue, Destination, Look, PaperError, Plan, Selection, Settings, Size, claims_text, json,
     rankings_text, scores_text, verdicts,
 };
+use pathweave_sim::SimSpec;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use crate::batch::{Batch, in_threads};
+use crate::batch::{Batch, Watcher, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
-use crate::options::Bar;
+use crate::options::{Bar, Cores};
 use crate::terminal;
 
 #[derive(Args, Debug)]
@@ -37,9 +38,8 @@ pub(crate) struct PaperArgs {
     /// Seeds 1 to N for every figure, instead of as many as the paper's folder says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) seeds: Option<u32>,
-    /// Runs at a time. Results do not depend on it
-    #[arg(long, short, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(crate) jobs: u16,
+    #[command(flatten)]
+    pub(crate) cores: Cores,
     /// Results go to DIR/NAME; an older one there is replaced
     #[arg(long, value_name = "DIR", default_value = "results/papers")]
     pub(crate) out: PathBuf,
@@ -159,7 +159,7 @@ fn failure(why: PaperError) -> Failure {
     }
 }
 
-/// Runs what `plan` asks for, `jobs` at a time. Whether all of it ran.
+/// Runs what `plan` asks for, as many at a time as asked for. Whether all of it ran.
 fn run_all(mut plan: Plan, args: &PaperArgs, interrupt: &Interrupt) -> Result<(Plan, bool), Failure> {
     let looks: Mutex<Vec<Result<Look, Failure>>> = Mutex::new(Vec::new());
     let costs = plan.runs.iter().map(|run| run.cost).collect();
@@ -168,8 +168,10 @@ fn run_all(mut plan: Plan, args: &PaperArgs, interrupt: &Interrupt) -> Result<(P
     // The longest first, so that none is left alone at the end.
     let mut order: Vec<usize> = (0..plan.runs.len()).collect();
     order.sort_by(|&a, &b| plan.runs[b].cost.total_cmp(&plan.runs[a].cost).then(a.cmp(&b)));
-    in_threads(usize::from(args.jobs), &order, interrupt, |index| {
-        let look = run_one(&plan, index, &batch, interrupt);
+    let on_cores = |spec: &SimSpec| args.cores.of(spec, order.len());
+    in_threads(args.cores.at_a_time(order.len()), &order, interrupt, |index| {
+        let look = run_one(&plan, index, on_cores, batch.watch(index, interrupt));
+        batch.update(index, None);
         looks.lock().expect("no thread panics while it holds the lock").extend(look.transpose());
     });
     batch.finish();
@@ -182,13 +184,16 @@ fn run_all(mut plan: Plan, args: &PaperArgs, interrupt: &Interrupt) -> Result<(P
 }
 
 /// `None` if it was interrupted: half a run says nothing.
-fn run_one(plan: &Plan, index: usize, batch: &Batch, interrupt: &Interrupt) -> Result<Option<Look>, Failure> {
+fn run_one(
+    plan: &Plan,
+    index: usize,
+    on_cores: impl Fn(&SimSpec) -> SimSpec,
+    mut watcher: Watcher<'_>,
+) -> Result<Option<Look>, Failure> {
     let run = &plan.runs[index];
     let prepared = run.loaded.prepare()?;
-    let mut watcher = batch.watch(index, interrupt);
-    let result = pathweave_sim::run(&prepared.spec, &mut watcher);
+    let result = pathweave_sim::run(&on_cores(&prepared.spec), &mut watcher);
     let result = result.map_err(|why| Failure::Scenario(run.loaded.sim_error(&why)))?;
-    batch.update(index, None);
     if result.info.ended == pathweave_results::EndReason::Interrupted {
         return Ok(None);
     }

@@ -10,7 +10,7 @@ use super::{default_folder, output};
 use crate::execute::execute;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
-use crate::options::{Changes, Talk};
+use crate::options::{Changes, Talk, Threads};
 use crate::progress::Reporter;
 use crate::terminal;
 use crate::traces::{TraceArgs, Traces};
@@ -21,6 +21,8 @@ pub(crate) struct RunArgs {
     pub(crate) scenario: PathBuf,
     #[command(flatten)]
     pub(crate) changes: Changes,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
     /// Result folder [default: results/NAME-seedN]. An existing one is replaced only if it holds results
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -50,7 +52,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let interrupt = Interrupt::listen()?;
     let progress = reporter.start(&spec.name, spec.name.len());
     let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
-    let finished = execute(&loaded, &prepared, progress, &interrupt, tap)?;
+    let finished = execute(&loaded, &args.threads.of(spec, 1), progress, &interrupt, tap)?;
     folder.write_run(&finished.run, &finished.summary).map_err(output)?;
     folder.commit().map_err(output)?;
     for note in traces.write(&finished.run)? {

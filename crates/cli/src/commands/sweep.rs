@@ -10,12 +10,15 @@ use std::time::Instant;
 use pathweave_heap::usage;
 use pathweave_results::{EndReason, Summary};
 use pathweave_scenario::{Changes, Loaded};
-use pathweave_sweep::{Dataset, Files, Outcome as RunOutcome, Plan, SweepError, SweepSummary, pack};
+use pathweave_sim::SimSpec;
+use pathweave_sweep::{
+    Dataset, Files, Outcome as RunOutcome, Plan, Run, SweepError, SweepSummary, TableName, pack,
+};
 
-use crate::batch::{Batch, in_threads};
+use crate::batch::{Batch, Watcher, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
-use crate::options::Talk;
+use crate::options::{Cores, Talk};
 use crate::terminal;
 
 /// Failures said at most; the report and `summary.json` have all of them.
@@ -28,9 +31,8 @@ pub(crate) struct SweepArgs {
     /// Folder of the dataset [default: results/NAME-sweep]. Runs that are finished there are not run again
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Runs at a time [default: number of cores]. Results do not depend on it
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) cores: Cores,
     /// Make at most N runs, then stop; the next call goes on
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) most: Option<u32>,
@@ -94,9 +96,8 @@ fn list(plan: &Plan, kept: &BTreeMap<usize, RunOutcome>) -> Outcome {
 
 /// The runs that an earlier call finished.
 fn kept(plan: &Plan, dataset: &Dataset) -> BTreeMap<usize, RunOutcome> {
-    let record = |(number, run): (usize, &pathweave_sweep::Run)| {
-        Some((number, RunOutcome::Finished(dataset.record(plan, &run.key)?)))
-    };
+    let record =
+        |(number, run): (usize, &Run)| Some((number, RunOutcome::Finished(dataset.record(plan, &run.key)?)));
     plan.runs.iter().enumerate().filter_map(record).collect()
 }
 
@@ -129,12 +130,14 @@ fn run_all(
     let batch = Batch::new(vec![1.0; todo.len()], labels, args.talk.quiet, args.talk.progress);
     let outcomes = Mutex::new(kept);
     let broken: Mutex<Option<SweepError>> = Mutex::new(None);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let places: Vec<usize> = (0..todo.len()).collect();
-    in_threads(args.jobs.map_or(cores, usize::from), &places, interrupt, |place| {
+    let on_cores = |spec: &SimSpec| args.cores.of(spec, todo.len());
+    in_threads(args.cores.at_a_time(todo.len()), &places, interrupt, |place| {
         let run = todo[place];
         // One run that hits a bug must not cost the others.
-        let made = catch_unwind(AssertUnwindSafe(|| run_one(plan, run, place, &batch, interrupt)));
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            run_one(&plan.runs[run], &plan.tables, &on_cores, batch.watch(place, interrupt))
+        }));
         let made =
             made.unwrap_or_else(|_| Err("a bug in the simulator; the lines above have its place".to_owned()));
         let outcome = match made.transpose() {
@@ -162,28 +165,25 @@ fn run_all(
 
 /// The files of a run; `None` if it was interrupted: half a run says nothing. The error is for people.
 fn run_one(
-    plan: &Plan,
-    run: usize,
-    place: usize,
-    batch: &Batch,
-    interrupt: &Interrupt,
+    run: &Run,
+    tables: &[TableName],
+    on_cores: &impl Fn(&SimSpec) -> SimSpec,
+    mut watcher: Watcher<'_>,
 ) -> Result<Option<Files>, String> {
-    let run = &plan.runs[run];
     let told = |findings: pathweave_scenario::Diagnostics| findings.to_string();
     let loaded = Loaded::parse(&run.scenario, "scenario.toml", "", &Changes::default()).map_err(told)?;
     let prepared = loaded.prepare().map_err(told)?;
-    let mut watcher = batch.watch(place, interrupt);
     let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
-    let result = pathweave_sim::run(&prepared.spec, &mut watcher);
+    let result = pathweave_sim::run(&on_cores(&prepared.spec), &mut watcher);
     let mut result = result.map_err(|why| told(loaded.sim_error(&why)))?;
     if result.info.ended == EndReason::Interrupted {
         return Ok(None);
     }
     result.info.wall_s = wall.elapsed().as_secs_f64();
-    result.info.cpu_s = usage::thread_cpu_s() - cpu_s;
+    result.info.cpu_s += usage::thread_cpu_s() - cpu_s;
     result.info.version = pathweave_sweep::ENGINE.to_owned();
     let summary = Summary::from_run(&result);
-    pack(&run.key, &result, &summary, &plan.tables).map(Some).map_err(|why| why.to_string())
+    pack(&run.key, &result, &summary, tables).map(Some).map_err(|why| why.to_string())
 }
 
 /// Which cells failed or have unfinished flows, and why.

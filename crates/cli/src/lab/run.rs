@@ -14,6 +14,7 @@ use crate::commands::{changes, default_folder, json, output};
 use crate::execute::{Finished, execute};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
+use crate::options::Threads;
 use crate::progress::{Reporter, Snapshot};
 use crate::terminal;
 
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let mut runs = vec![real];
     if args.simulate && !interrupt.requested() {
         let progress = reporter.start("simulated", LABEL_WIDTH);
-        let mut simulated = execute(&loaded, &prepared, progress, &interrupt, None)?;
+        let mut simulated = execute(&loaded, &Threads::default().of(spec, 1), progress, &interrupt, None)?;
         rename(&mut simulated, "simulated");
         rename(&mut runs[0], "lab");
         // What others are compared with comes first.

@@ -15,6 +15,10 @@ pub struct RunConfig {
     /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_events: Option<u64>,
+    /// Threads that run it side by side, 1 to 1024; of no influence on results. Absent: as many as the command says, or
+    /// as there are cores for it and hosts enough, 64 a thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u16>,
     /// Check that every byte of every message is delivered exactly once, and stop with an internal error if not. Costs
     /// time and memory. Default false.
     pub verify: bool,

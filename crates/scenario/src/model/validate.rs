@@ -149,6 +149,9 @@ impl Scenario {
         if self.run.max_events == Some(0) {
             found.push(out_of_range(run.key("max_events"), "0", "1 or more"));
         }
+        if let Some(threads) = self.run.threads.filter(|threads| !(1..=1_024).contains(threads)) {
+            found.push(out_of_range(run.key("threads"), &threads.to_string(), "1 to 1024"));
+        }
         if self.observe.max_samples < 2 {
             let field = FieldPath::root().key("observe.max_samples");
             let allowed = "2 or more; `observe.interval = \"0s\"` turns samples off";

@@ -1,0 +1,139 @@
+//! How much sooner a run is over with several threads: wall time of B1 to B3 by their number, as a table and a curve.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value, json};
+
+use crate::workloads::Bench;
+
+/// 1, 2, 4, ... up to the number of cores, and that.
+pub(crate) fn steps(cores: u16) -> Vec<u16> {
+    let mut steps: Vec<u16> = (0..16).map(|power| 1 << power).take_while(|step| *step < cores).collect();
+    steps.push(cores);
+    steps
+}
+
+/// Measures a benchmark with each number of threads, in turns, `runs` times; the fastest counts. `run` makes a run in a process
+/// of its own.
+pub(crate) fn measure(
+    bench: &Bench,
+    steps: &[u16],
+    runs: usize,
+    run: impl Fn(&Bench, u16) -> Value,
+) -> Value {
+    let mut best: Vec<Option<Value>> = vec![None; steps.len()];
+    for _ in 0..runs {
+        for (best, &threads) in best.iter_mut().zip(steps) {
+            let value = run(bench, threads);
+            if best.as_ref().is_none_or(|best| wall_s(&value) < wall_s(best)) {
+                *best = Some(value);
+            }
+        }
+    }
+    let mut table = Map::new();
+    for (&threads, value) in steps.iter().zip(best.into_iter().flatten()) {
+        let keep = |field: &str| value[field].clone();
+        let row = json!({
+            "wall_s": keep("wall_s"),
+            "packet_hops_per_s": keep("packet_hops_per_s"),
+            "cpu_s": keep("cpu_s"),
+            "peak_rss_bytes": keep("peak_rss_bytes"),
+            "digest": keep("digest"),
+        });
+        table.insert(threads.to_string(), row);
+    }
+    Value::Object(table)
+}
+
+/// How many times as fast as one thread so many are.
+pub(crate) fn speedup(table: &Value, threads: u16) -> Option<f64> {
+    let wall = |threads: u16| table[threads.to_string()]["wall_s"].as_f64();
+    Some(wall(1)? / wall(threads)?)
+}
+
+/// Whether all numbers of threads led to the same digest.
+pub(crate) fn agree(table: &Value) -> bool {
+    let digests: Vec<&Value> =
+        table.as_object().into_iter().flat_map(Map::values).map(|row| &row["digest"]).collect();
+    digests.windows(2).all(|pair| pair[0] == pair[1])
+}
+
+fn wall_s(value: &Value) -> f64 {
+    value["wall_s"].as_f64().unwrap_or(f64::MAX)
+}
+
+/// A curve for each benchmark: threads across, speed-up upwards, and the line of the ideal.
+pub(crate) fn curve(tables: &[(&str, Value)], steps: &[u16]) -> String {
+    const WIDTH: f64 = 480.0;
+    const HEIGHT: f64 = 360.0;
+    const EDGE: f64 = 48.0;
+    const COLOURS: [&str; 3] = ["#1f6fb2", "#c2571a", "#3b8a3e"];
+    let most = f64::from(*steps.last().unwrap_or(&1)).max(2.0);
+    let x = |threads: f64| EDGE + threads / most * (WIDTH - 2.0 * EDGE);
+    let y = |speedup: f64| HEIGHT - EDGE - speedup / most * (HEIGHT - 2.0 * EDGE);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\n\
+         <path d=\"M{} {} L{} {}\" stroke=\"#999\" stroke-dasharray=\"4 4\" fill=\"none\"/>\n",
+        x(0.0),
+        y(0.0),
+        x(most),
+        y(most)
+    );
+    let mut put = |line: String| svg.push_str(&(line + "\n"));
+    for &step in steps {
+        let at = f64::from(step);
+        put(format!(
+            "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{step}</text>",
+            x(at),
+            HEIGHT - EDGE + 18.0
+        ));
+        put(format!("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{step}</text>", EDGE - 8.0, y(at) + 4.0));
+    }
+    put(format!("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">threads</text>", WIDTH / 2.0, HEIGHT - 8.0));
+    put(format!("<text x=\"8\" y=\"{}\">times as fast as one</text>", EDGE - 24.0));
+    for (number, (name, table)) in tables.iter().enumerate() {
+        let colour = COLOURS[number % COLOURS.len()];
+        let points = steps.iter().filter_map(|&step| Some((f64::from(step), speedup(table, step)?)));
+        let mut path = String::new();
+        for (threads, speedup) in points {
+            write!(path, "{:.1},{:.1} ", x(threads), y(speedup)).expect("a string takes everything");
+        }
+        put(format!(
+            "<polyline points=\"{}\" stroke=\"{colour}\" stroke-width=\"2\" fill=\"none\"/>",
+            path.trim()
+        ));
+        put(format!(
+            "<text x=\"{}\" y=\"{}\" fill=\"{colour}\">{name}</text>",
+            EDGE + 12.0,
+            EDGE + 16.0 * number as f64
+        ));
+    }
+    svg + "</svg>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_of_two_and_all_cores() {
+        assert_eq!(steps(1), [1]);
+        assert_eq!(steps(2), [1, 2]);
+        assert_eq!(steps(16), [1, 2, 4, 8, 16]);
+        assert_eq!(steps(12), [1, 2, 4, 8, 12]);
+    }
+
+    #[test]
+    fn the_curve_goes_through_what_was_measured() {
+        let table = json!({
+            "1": {"wall_s": 2.0, "digest": "a"},
+            "2": {"wall_s": 1.0, "digest": "a"},
+        });
+        assert_eq!(speedup(&table, 2), Some(2.0));
+        assert!(agree(&table));
+        let svg = curve(&[("B1", table)], &[1, 2]);
+        // Twice as fast with two threads: the upper right corner of the field.
+        assert!(svg.contains("240.0,180.0 432.0,48.0"), "{svg}");
+    }
+}
