@@ -208,9 +208,9 @@ mod tests {
                         thread::sleep(Duration::from_millis(5));
                     }
                     if round % 7 == 0 {
-                        rounds.alone()
+                        rounds.alone();
                     } else {
-                        rounds.together()
+                        rounds.together();
                     }
                     assert!(counts.iter().all(|count| count.load(SeqCst) == round + 1));
                 }
@@ -222,8 +222,13 @@ mod tests {
     #[test]
     fn a_panic_of_a_helper_ends_the_round_at_the_lead() {
         let work = |index: usize| assert!(index < 2, "the third fails");
-        let caught = catch_unwind(|| with_crew(3, work, |rounds| rounds.together()));
-        let panic = caught.err().expect("it goes on at the lead");
+        let caught = catch_unwind(|| {
+            with_crew(3, work, |rounds| {
+                rounds.together();
+                rounds.together();
+            })
+        });
+        let panic = caught.map(drop).expect_err("it goes on at the lead");
         assert!(panic.downcast_ref::<&str>().is_some_and(|text| text.contains("the third fails")));
     }
 

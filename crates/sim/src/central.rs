@@ -1,5 +1,6 @@
 //! What is of the whole run and not of one of its parts: what is due between windows, and what is recorded.
 
+use pathweave_execution::Execution;
 use pathweave_fabric::{PfcTrouble, PfcWatch};
 use pathweave_results::EndReason;
 use pathweave_topo::NodeId;
@@ -114,9 +115,9 @@ impl<'a> Central<'a> {
             until: self.spec.stop.until,
             events: whole.events(),
             packet_hops: whole.packet_hops(),
-            bytes_done: executions().map(|execution| execution.bytes_done()).sum(),
+            bytes_done: executions().map(Execution::bytes_done).sum(),
             bytes_total: self.spec.graph.total_bytes(),
-            flows_done: executions().map(|execution| execution.flows_done()).sum(),
+            flows_done: executions().map(Execution::flows_done).sum(),
             flows_total: self.spec.graph.messages().len(),
         }
     }

@@ -203,7 +203,7 @@ impl<'a, const C: usize> Runner<'a, C> {
             #[cfg(test)]
             shuffle: self.shuffle.take(),
         };
-        with_crew(shards.len(), round, |rounds| play.to_end(rounds, max_events, monitor))
+        with_crew(shards.len(), round, |rounds| play.go_on(rounds, max_events, monitor))
     }
 }
 
@@ -219,7 +219,7 @@ struct Play<'p, 'a, const C: usize> {
 }
 
 impl<const C: usize> Play<'_, '_, C> {
-    fn to_end(
+    fn go_on(
         &mut self,
         rounds: &mut Rounds<'_, impl Fn(usize) + Sync>,
         max_events: u64,
