@@ -1510,12 +1510,15 @@ class Run(Table):
     Args:
         max_events: Simulator events after which the run ends, with the window (2us at most) in which they are reached.
             Absent: no limit.
+        threads: Threads that run it side by side, 1 to 1024; of no influence on results. Absent: as many as the command
+            says, or as there are cores for it and hosts enough, 64 a thread.
         until: Simulated time at which the run ends whatever is left to do. Absent: when all is done.
         verify: Check that every byte of every message is delivered exactly once, and stop with an internal error if
             not. Costs time and memory. Default false.
     """
 
     max_events: int | None = None
+    threads: int | None = None
     until: Time | None = None
     verify: bool | None = None
 
@@ -2088,6 +2091,7 @@ class PresetTopology(Table):
         "b1-1024",
         "b2-8192",
         "b3-128",
+        "b4-1m",
         "reflex-32",
         "reflex-48",
         "laps-dragonfly",
