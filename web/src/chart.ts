@@ -1,7 +1,8 @@
 // Curves: a thin layer over uPlot with our axes, colours and legends.
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import type { Quantity, Span } from "./data";
+import { save } from "./address";
+import type { Mark, Quantity, Span } from "./data";
 import { element } from "./dom";
 import { digits, show, unitOf } from "./format";
 import { colour, css } from "./theme";
@@ -16,7 +17,14 @@ export interface Line {
   /** Points that nothing lies between. */
   loose?: boolean;
 }
-interface Spec { x: Axis; y: Axis; lines: Line[]; height?: number; marker?: () => number | undefined }
+interface Spec { x: Axis; y: Axis; lines: Line[]; height?: number; marker?: () => number | undefined;
+  /** What broke when; of a time axis. */
+  faults?: Mark[];
+}
+
+/** The part of time that is shown, of every chart that has a time axis; undefined is all of it. */
+export const zoom: { part: [number, number] | undefined } = { part: undefined };
+const isTime = (spec: Spec): boolean => spec.x.quantity === "time_ns" && spec.x.label === "Time";
 
 /** A series over time: what is of the interval that ends at an instant is drawn as such, from the start of the run on. */
 export const overTime = (times: number[], values: (number | null)[], span: Span): Pick<Line, "x" | "y" | "holds"> =>
@@ -52,8 +60,10 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
       y: { distr: spec.y.log ? 3 : 1, log: 10, range: yRange(spec, largest(tops)) },
     },
     axes: [axis(spec.x, spec.lines.map((l) => l.x)), { ...axis(spec.y, ys), size: 56 }],
-    cursor: { points: { size: 6 }, drag: { x: true, y: false } },
-    hooks: { drawAxes: [(u) => spec.lines.forEach((l, i) => drawSpread(u, l, l.colour ?? colour(i)))], draw: [(u) => drawMarker(u, spec.marker?.())] },
+    // Charts over time share the cursor and what is zoomed into.
+    cursor: { points: { size: 6 }, drag: { x: true, y: false }, sync: isTime(spec) ? { key: "time", setSeries: false } : undefined },
+    hooks: {
+      setSelect: [(u) => { if (isTime(spec) && u.select.width > 0) zoomed([u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")]); }], drawAxes: [(u) => spec.lines.forEach((l, i) => drawSpread(u, l, l.colour ?? colour(i)))], draw: [(u) => { drawFaults(u, spec.faults ?? []); drawMarker(u, spec.marker?.()); }] },
     series: [
       {
         label: spec.x.label,
@@ -72,7 +82,16 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
       })),
     ],
   }, data, place);
+  if (isTime(spec)) {
+    plot.over.addEventListener("dblclick", () => zoomed(undefined));
+    if (zoom.part) plot.setScale("x", { min: zoom.part[0], max: zoom.part[1] });
+  }
   return plot;
+}
+
+function zoomed(part: [number, number] | undefined): void {
+  zoom.part = part;
+  save();
 }
 
 // Values between gaps, of which a line would show nothing.
@@ -132,6 +151,24 @@ function drawSpread(u: uPlot, line: Line, stroke: string): void {
     known.forEach(({ x, up }) => ctx.lineTo(x, up));
     [...known].reverse().forEach(({ x, down }) => ctx.lineTo(x, down));
     ctx.fill();
+  }
+  ctx.restore();
+}
+
+// Solid where something breaks, dashed where it is whole again.
+function drawFaults(u: uPlot, faults: Mark[]): void {
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.lineWidth = 1.5 * devicePixelRatio;
+  for (const { time_ns, repair } of faults) {
+    const x = Math.round(u.valToPos(time_ns, "x", true));
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.strokeStyle = css(repair ? "--good" : "--bad");
+    ctx.setLineDash(repair ? [6, 4] : []);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
   }
   ctx.restore();
 }

@@ -53,6 +53,8 @@ export interface PausedLink {
   link: number; name: string; paused: string; by: string; pauses: number; paused_ns: number;
   passed_on: { link: number; pauses: number }[];
 }
+/** Something broke or was repaired, with the first of what was concerned. */
+export interface Mark { time_ns: number; repair: boolean; on: string; count: number }
 export interface Job { job: number; name: string; group: number; start_ns: number; finish_ns: number | null; exposed_ns: number | null }
 
 export interface Run {
@@ -61,6 +63,7 @@ export interface Run {
   pauses: { of: number; links: PausedLink[]; until_ns: number | null };
   jobs: { of: number; rows: Job[] };
   timeline: { interval_ns: number; rows: { kind: string; total: number; counts: number[] }[]; not_recorded: number };
+  faults: Mark[];
 }
 
 export const summaries = read("summaries") as Summary[];

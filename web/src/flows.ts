@@ -15,7 +15,7 @@ const groupNames = (): string[] => {
 };
 
 // What is drawn in one colour: a run (of the chosen group), or a group of the only run and all its flows.
-function sets(): Set[] {
+export function sets(): Set[] {
   const of = (r: number, group: string, label: string, index: number): Set[] => {
     const measured = summaries[r].foreground ?? summaries[r].overall;
     const summary = group ? summaries[r].groups.find((g) => g.group === group) : measured;
@@ -43,7 +43,10 @@ export function flows(cards: HTMLElement, redraw: () => void): void {
 }
 
 function slowdown(cards: HTMLElement, shown: Set[]): void {
-  const box = card(cards, "Slowdown by size", "Completion time over that on an idle network; solid P99, dashed P50.");
+  slowdownChart(card(cards, "Slowdown by size", "Completion time over that on an idle network; solid P99, dashed P50."), shown);
+}
+
+export function slowdownChart(box: HTMLElement, shown: Set[], height?: number): void {
   const edges = new Map(shown.flatMap((s) => s.summary.by_size.map((b): [number, number] => [b.up_to_bytes, b.above_bytes])));
   const tops = [...edges.keys()].sort((a, b) => a - b);
   const size = (bytes: number) => show("bytes", bytes).replace(" ", "");
@@ -61,7 +64,7 @@ function slowdown(cards: HTMLElement, shown: Set[]): void {
   chart(box, {
     x: { label: "Message size", quantity: "plain", categories },
     y: { label: "Slowdown", quantity: "plain", log: Math.max(...values) / Math.min(...values) > 20 },
-    lines,
+    lines, height,
   });
 }
 

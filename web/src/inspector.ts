@@ -43,7 +43,7 @@ function series(body: HTMLElement, charts: { label: string; axis?: string; quant
   const boxes = charts.map(({ label }) => card(grid, label));
   const marker = () => (state.instant < 0 ? undefined : run().frames.time_ns[state.instant]);
   charts.forEach(({ label, axis, quantity, lines, max }, i) => {
-    plots.push(chartNow(boxes[i], { x: { label: "Time", quantity: "time_ns" }, y: { label: axis ?? label, quantity, max }, lines, height: 190, marker }));
+    plots.push(chartNow(boxes[i], { x: { label: "Time", quantity: "time_ns" }, y: { label: axis ?? label, quantity, max }, lines, height: 190, marker, faults: run().faults }));
   });
 }
 

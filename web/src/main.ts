@@ -1,6 +1,8 @@
 // The report: reads the data the program put into the page and draws it, a section a subject.
+import { remember, toSection } from "./address";
 import { runs } from "./data";
 import { choice, element } from "./dom";
+import { firstCurve } from "./first";
 import { comparing, flows } from "./flows";
 import { inspector } from "./inspector";
 import { events, jobs } from "./jobs";
@@ -9,11 +11,13 @@ import { drawnBy, root, section } from "./page";
 import { evenness, paths } from "./paths";
 import { pauses } from "./pauses";
 import { scatter } from "./scatter";
-import { forget, state } from "./state";
+import { forget, readIn, state, written } from "./state";
 import { topology } from "./topology/view";
 
+remember(written, readIn, () => draw());
 const draw = drawnBy(() => {
   forget();
+  firstCurve();
   section("Flows", (cards) => {
     flows(cards, () => draw());
     if (!comparing) scatter(cards);
@@ -38,3 +42,4 @@ const draw = drawnBy(() => {
   section("Jobs", jobs);
   section("Events", events);
 });
+toSection();

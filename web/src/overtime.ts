@@ -1,5 +1,5 @@
 // Series: of the whole fabric, and of single links as a heat map.
-import { runs } from "./data";
+import { runs, type Mark, type Run } from "./data";
 import { card, element } from "./dom";
 import { chart, later, overTime as along } from "./chart";
 import { show } from "./format";
@@ -29,6 +29,7 @@ export function overTime(cards: HTMLElement): void {
     card(cards, "Over time", "No time series were sampled; the scenario sets what is sampled and how often.", true);
     return;
   }
+  faultNote(cards);
   linkHeat(cards);
   const marker = () => (state.instant < 0 ? undefined : r.frames.time_ns[state.instant]);
   for (const c of r.charts) {
@@ -36,8 +37,23 @@ export function overTime(cards: HTMLElement): void {
     const lines = c.curves.map((curve, i) => ({ label: curve.label, ...along(c.time_ns, curve.value, c.span), width: curve.aggregate ? 2.2 : 1.3,
       colour: curve.aggregate ? css("--text") : colour(i - 1) }));
     if (lines.length > 1) lines.push(lines.shift()!);
-    chart(card(cards, c.title), { x: { label: "Time", quantity: "time_ns" }, y: { label: c.axis, quantity: c.quantity }, lines, marker });
+    chart(card(cards, c.title), { x: { label: "Time", quantity: "time_ns" }, y: { label: c.axis, quantity: c.quantity }, lines, marker, faults: r.faults });
   }
+}
+
+// Faults named by their times.
+const NAMED = 8;
+export const faultWords = (r: Run): string => {
+  const word = (m: Mark) => `${show("time_ns", m.time_ns)} ${m.repair ? "repair of" : "fault on"} ${m.on}${m.count > 1 ? ` and ${m.count - 1} more` : ""}`;
+  const rest = r.faults.length - NAMED;
+  return r.faults.slice(0, NAMED).map(word).join("; ") + (rest > 0 ? `; and ${rest} more instants` : "");
+};
+
+function faultNote(cards: HTMLElement): void {
+  const r = run();
+  const drag = "Drag across a chart to zoom all of them, double-click to see everything.";
+  const faults = r.faults.length ? ` Upright lines are faults (solid) and repairs (dashed): ${faultWords(r)}.` : "";
+  cards.append(element("p", { class: "note wide" }, drag + faults));
 }
 
 function linkHeat(cards: HTMLElement): void {

@@ -1,4 +1,5 @@
 // What every page of ours has: sections with cards, links to them, and a new drawing when theme or width change.
+import { save } from "./address";
 import { drawWaiting } from "./chart";
 import { element } from "./dom";
 import { themeButton } from "./theme";
@@ -28,6 +29,7 @@ export function drawnBy(fill: () => void): () => void {
       element("a", { href: "#" + s.id }, s.querySelector("h2")!.textContent!));
     contents.replaceChildren(...links, theme);
     scrollTo(0, scroll);
+    save();
     document.documentElement.dataset.drawn = String(document.querySelectorAll(".card").length);
   };
   const theme = themeButton(draw);

@@ -1,4 +1,6 @@
 // What is chosen on the page. Parts that depend on it ask to be told.
+import { save } from "./address";
+import { zoom } from "./chart";
 import { Plane, runs, type Fabric, type Run } from "./data";
 import type { Quantity } from "./data";
 
@@ -24,9 +26,45 @@ let listeners: { topic: Topic; tell: () => void }[] = [];
 export const forget = (): void => { listeners = []; };
 export const on = (topic: Topic, tell: () => void): void => { listeners.push({ topic, tell }); };
 /** The metric or the instant has changed, or what is selected. */
-export const changed = (topic: Topic): void => listeners.filter((l) => l.topic === topic).forEach((l) => l.tell());
+export const changed = (topic: Topic): void => {
+  listeners.filter((l) => l.topic === topic).forEach((l) => l.tell());
+  save();
+};
 
 export const run = (): Run => runs[state.run];
+
+/** What is not as the page opens, for its address. */
+export function written(): [string, string][] {
+  const s = state.selected;
+  const chosen = s?.kind === "flow" ? `flow:${run().flows.flow[s.index]}` : s?.kind === "node" ? `node:${s.node}` : s ? `row:${s.row}` : "";
+  const all: [string, string, string][] = [
+    ["run", String(state.run), "0"], ["group", state.group, ""], ["of", state.measure, "fct_ns"], ["colour", state.metric, "utilisation"],
+    ["at", String(state.instant), "-1"], ["chosen", chosen, ""], ["time", zoom.part?.map((t) => Math.round(t)).join("-") ?? "", ""],
+  ];
+  return all.flatMap(([key, value, usual]): [string, string][] => (value === usual ? [] : [[key, value]]));
+}
+
+/** The other way round. What this page does not have is left as the page opens. */
+export function readIn(choices: URLSearchParams): void {
+  const number = (key: string, below: number, usual: number) => {
+    const n = Number(choices.get(key) ?? usual);
+    return Number.isInteger(n) && n >= 0 && n < below ? n : usual;
+  };
+  state.run = number("run", runs.length, 0);
+  const r = run();
+  const group = choices.get("group") ?? "", measure = choices.get("of") ?? "", metric = choices.get("colour") ?? "";
+  state.group = r.cdfs.some((c) => c.group === group) ? group : "";
+  state.measure = r.cdfs.some((c) => c.measure === measure) ? measure : "fct_ns";
+  state.metric = metric in metrics ? (metric as Metric) : "utilisation";
+  state.instant = number("at", r.frames.time_ns.length, -1);
+  const [kind, text] = (choices.get("chosen") ?? "").split(":"), n = text ? Number(text) : -1, index = r.flows.flow.indexOf(n);
+  const exists = (most: number) => Number.isInteger(n) && n >= 0 && n < most;
+  state.selected = kind === "flow" && index >= 0 ? { kind, index }
+    : kind === "node" && r.fabric.mode === "graph" && exists(r.fabric.nodes.length) ? { kind, node: n }
+    : kind === "row" && exists(rows(r.fabric)) ? { kind, row: n } : null;
+  const [from, to] = (choices.get("time") ?? "").split("-").map(Number);
+  zoom.part = from >= 0 && to > from ? [from, to] : undefined;
+}
 
 export function select(selection: Selection | null): void {
   state.selected = selection;

@@ -142,3 +142,82 @@ test("choices redraw: distribution, run, theme", async (t) => {
   await page.locator("#theme").click();
   assert.equal(await theme(), "dark");
 });
+
+test("the first screen names the scenario, says what came out, and has three pictures", async (t) => {
+  for (const [name, heading, verdict] of [
+    ["small", /^small completed/, /flows finished: half of them .* What held them up: .* Faults: 1 began, the first at 1\.000 ms/],
+    ["four", /^web & search: 4 runs side by side$/, /^ecmp is done first, after 2 ms; rps, qp16 and udmp are level with ecmp\.$/],
+  ]) {
+    const page = await open(t, name);
+    assert.match((await page.locator("h1").innerText()).trim(), heading);
+    assert.match(await page.title(), name === "four" ? /^web & search: ecmp \/ rps \/ qp16 \/ udmp - pathweave$/ : /^small - pathweave$/);
+    assert.match(await page.locator("p.verdict").innerText(), verdict);
+    const bottoms = await page.locator("#first .panes > *").evaluateAll((panes) => panes.map((p) => p.getBoundingClientRect().bottom));
+    assert.equal(bottoms.length, 3);
+    bottoms.forEach((bottom) => assert.ok(bottom < 900, `${name}: ${bottoms}`));
+    assert.equal(await page.locator("#first svg, #first canvas").count(), name === "small" ? 3 : 2);
+  }
+});
+
+test("ratios say which run is better", async (t) => {
+  const page = await open(t, "four");
+  const all = summaries("four");
+  const row = page.locator("#summary table").first().locator("tr", { has: page.locator("th", { hasText: /^FCT P99$/ }) });
+  const moods = await row.locator("td.ratio").evaluateAll((cells) => cells.map((c) => c.title));
+  const p99 = all.map((s) => s.overall.fct_ns.p99);
+  assert.deepEqual(moods, p99.slice(1).map((v) => (v < p99[0] ? "better" : "worse")));
+  assert.equal(await page.locator("#summary tr", { hasText: "Simulated time" }).locator("td.good, td.bad").count(), 0);
+});
+
+// The address as soon as it holds `part`.
+const address = (page, part) => page.waitForFunction((p) => location.hash.includes(p), part).then(() => page.evaluate(() => location.hash));
+
+test("what is chosen is in the address, and the address brings it back", async (t) => {
+  const page = await open(t, "four");
+  await page.getByLabel("Run", { exact: true }).selectOption("2");
+  await page.locator("#topology select").selectOption("queue");
+  await page.locator("#instant").fill("40");
+  await page.locator("#find").fill("tor1");
+  await page.locator("#find").press("Enter");
+  const hash = await address(page, "chosen=node");
+  for (const part of ["run=2", "colour=queue", "at=40"]) assert.ok(hash.includes(part), hash);
+  await page.locator("nav a", { hasText: "Over time" }).click();
+  assert.match(await address(page, "#over-time?"), /run=2/);
+  await page.reload();
+  await page.waitForSelector("html[data-drawn]");
+  assert.equal(await page.getByLabel("Run", { exact: true }).inputValue(), "2");
+  assert.equal(await page.locator("#topology select").inputValue(), "queue");
+  assert.equal(await page.locator("#instant").inputValue(), "40");
+  assert.equal(await chosen(page), "tor1 (switch, tier 1)");
+  assert.ok(await page.evaluate(() => document.getElementById("over-time").getBoundingClientRect().top < 200), "it is at its section");
+  // What a page does not have is not asked of it.
+  await page.evaluate(() => { location.hash = "#?run=99&colour=no&at=-7&chosen=flow:x&time=9-1"; });
+  await page.waitForFunction(() => document.querySelector("#instant").value === "-1");
+  assert.equal(await page.locator("#chosen h4").count(), 0);
+});
+
+test("charts over time share cursor and zoom, and mark faults", async (t) => {
+  const page = await open(t, "small");
+  const charts = page.locator("#over-time .chart");
+  const [one, other] = [charts.nth(0), charts.nth(1)];
+  await one.scrollIntoViewIfNeeded();
+  const box = await one.locator(".u-over").boundingBox();
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 40);
+  const time = (chart) => chart.locator(".u-legend .u-value").first().textContent();
+  assert.match(await time(one), /ms$/);
+  assert.equal(await time(other), await time(one));
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.6, box.y + 40, { steps: 4 });
+  await page.mouse.up();
+  const part = /time=(\d+)-(\d+)/.exec(await address(page, "time=")).slice(1).map(Number);
+  assert.ok(part[0] > 1e6 && part[1] < 2.8e6, String(part));
+  // The other's first instant is now in the part.
+  const second = await other.locator(".u-over").boundingBox();
+  await page.mouse.move(second.x + 2, second.y + 20);
+  const [value, unit] = (await time(other)).split(" ");
+  const ns = Number(value) * { us: 1e3, ms: 1e6 }[unit];
+  assert.ok(ns > part[0] - 1e5 && ns < part[0] + 2e5, `${ns} of ${part}`);
+  await one.locator(".u-over").dblclick();
+  await page.waitForFunction(() => !location.hash.includes("time="));
+  assert.match(await page.locator("#over-time .note").first().innerText(), /1 ms fault on .*; 2.5 ms repair of/);
+});

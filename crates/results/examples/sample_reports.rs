@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use pathweave_results::{EndReason, EventKind, RunResult, Summary, report_html};
+use pathweave_results::{EndReason, EventKind, EventRecord, FlowStatus, RunResult, Summary, report_html};
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -20,7 +20,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::fs::write(folder.join(name).with_extension("json"), serde_json::to_string(&summaries)?)?;
         Ok::<_, Box<dyn std::error::Error>>(())
     };
-    write("small", &[run("small", Shape::SMALL)])?;
+    let mut small = run("small", Shape::SMALL);
+    for (kind, time_ps) in [(EventKind::Fault, 1_000_000_000), (EventKind::Repair, 2_500_000_000)] {
+        small.events.push(EventRecord { link: Some(60), ..EventRecord::new(time_ps, kind, 0) });
+    }
+    small.events.sort_by_key(|event| event.time_ps);
+    write("small", &[small])?;
     write("hosts-320", &[run("320 hosts", Shape::HOSTS_320)])?;
     let mut large = run("large", Shape::LARGE);
     large.info.ended = EndReason::PfcDeadlock;
@@ -28,14 +33,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     large.events_not_recorded.insert(EventKind::PfcPause, 12_345);
     write("large", &[large])?;
     let shape = |load, seed| Shape { load, seed, ..Shape::SMALL };
-    write(
-        "four",
-        &[
-            run("ecmp", shape(2.0, 1)),
-            run("rps", shape(0.6, 2)),
-            run("qp16", shape(1.2, 3)),
-            run("udmp", shape(0.4, 4)),
-        ],
-    )?;
+    let mut four = [("ecmp", 2.0, 1), ("rps", 0.6, 2), ("qp16", 1.2, 3), ("udmp", 0.4, 4)]
+        .map(|(n, l, s)| run(n, shape(l, s)));
+    for run in &mut four {
+        run.info.scenario_toml.insert_str(0, "name = \"web & search\"\n");
+        for flow in run.flows.iter_mut().filter(|flow| flow.finish_ps.is_none()) {
+            flow.finish_ps = Some(flow.start_ps + 5 * flow.ideal_fct_ps);
+            flow.status = FlowStatus::Finished;
+        }
+    }
+    write("four", &four)?;
     write("empty", &[RunResult::default()])
 }

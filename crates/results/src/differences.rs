@@ -88,7 +88,7 @@ fn differs(schemes: &[Scheme], key: &str) -> bool {
 
 fn row(schemes: &[Scheme], key: &str) -> Row {
     let text = |scheme| value(scheme, key).unwrap_or("-").to_owned();
-    let cells = schemes.iter().map(|scheme| Cell { text: text(scheme), value: None }).collect();
+    let cells = schemes.iter().map(|scheme| Cell { text: text(scheme), ..Cell::default() }).collect();
     Row { label: key.to_owned(), cells }
 }
 

@@ -1,7 +1,7 @@
 //! Tables before they have a look: the terminal and the report render the same grids.
 
 use crate::human::{Quantity, ratio};
-use crate::metrics::{FLOW_METRICS, RUN_METRICS};
+use crate::metrics::{Better, FLOW_METRICS, RUN_METRICS};
 use crate::records::Role;
 use crate::summary::{FlowSummary, Summary};
 
@@ -18,9 +18,28 @@ pub(crate) struct Row {
 }
 
 /// A figure as text; `value` is what the text was made from, `None` for ratios and missing figures.
+#[derive(Default)]
 pub(crate) struct Cell {
     pub(crate) text: String,
     pub(crate) value: Option<f64>,
+    /// Of a ratio: whether the figure is better than that of the first run, or worse; `None` where they are level or neither
+    /// is better.
+    pub(crate) better: Option<bool>,
+}
+
+/// Ratios nearer to 1 are level.
+const LEVEL: f64 = 0.005;
+
+/// Whether `value` is better or worse than `base`.
+fn judged(better: Better, value: f64, base: f64) -> Option<bool> {
+    if (value - base).abs() <= LEVEL * base.abs() {
+        return None;
+    }
+    match better {
+        Better::Lower => Some(value < base),
+        Better::Higher => Some(value > base),
+        Better::Neither => None,
+    }
 }
 
 /// The tables of one run: flows (a column for each group and, where there are several, one for all or for those of the
@@ -43,10 +62,10 @@ pub(crate) fn of_run(summary: &Summary) -> Vec<Grid> {
     let (names, flows): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     let flow_rows = FLOW_METRICS.iter().filter_map(|m| {
         let values: Vec<_> = flows.iter().map(|f| (m.get)(f)).collect();
-        row(m.label, m.quantity, &values, false)
+        row(m.label, m.quantity, &values, None)
     });
     let run_rows =
-        RUN_METRICS.iter().filter_map(|m| row(m.label, m.quantity, &[(m.get)(summary)], false)).collect();
+        RUN_METRICS.iter().filter_map(|m| row(m.label, m.quantity, &[(m.get)(summary)], None)).collect();
     vec![
         Grid { title: "Flows".to_owned(), columns: names, rows: flow_rows.collect() },
         Grid { title: "Fabric and run".to_owned(), columns: vec![String::new()], rows: run_rows },
@@ -67,7 +86,7 @@ pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
     let grid = |title: &str, flows: Vec<Option<&FlowSummary>>| {
         let rows = FLOW_METRICS.iter().filter_map(|m| {
             let values: Vec<_> = flows.iter().map(|f| f.and_then(m.get)).collect();
-            row(m.label, m.quantity, &values, true)
+            row(m.label, m.quantity, &values, Some(m.better))
         });
         Grid { title: title.to_owned(), columns: columns.clone(), rows: rows.collect() }
     };
@@ -76,7 +95,7 @@ pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
     let mut all = grid(title, runs.iter().map(|s| Some(s.measured())).collect());
     all.rows.extend(RUN_METRICS.iter().filter_map(|m| {
         let values: Vec<_> = runs.iter().map(|s| (m.get)(s)).collect();
-        row(m.label, m.quantity, &values, true)
+        row(m.label, m.quantity, &values, Some(m.better))
     }));
     let mut grids = vec![all];
     if first.groups.len() > 1 {
@@ -90,9 +109,15 @@ pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
     grids
 }
 
-/// A row with every figure and, for a comparison, the ratio of all but the first to the first. `None` if there is
+/// A row with every figure and, for a comparison (`ratios` says which figure is better), the ratio of all but the first to
+/// the first. `None` if there is
 /// no figure at all.
-fn row(label: &'static str, quantity: Quantity, values: &[Option<f64>], ratios: bool) -> Option<Row> {
+fn row(
+    label: &'static str,
+    quantity: Quantity,
+    values: &[Option<f64>],
+    ratios: Option<Better>,
+) -> Option<Row> {
     let base = *values.first()?;
     if values.iter().all(Option::is_none) {
         return None;
@@ -100,11 +125,30 @@ fn row(label: &'static str, quantity: Quantity, values: &[Option<f64>], ratios: 
     let dash = || "-".to_owned();
     let mut cells = Vec::new();
     for (i, &value) in values.iter().enumerate() {
-        cells.push(Cell { text: value.map_or_else(dash, |v| quantity.show(v)), value });
-        if ratios && i > 0 {
+        cells.push(Cell { text: value.map_or_else(dash, |v| quantity.show(v)), value, better: None });
+        if let Some(better) = ratios.filter(|_| i > 0) {
             let text = value.zip(base).map_or_else(dash, |(v, base)| ratio(v, base));
-            cells.push(Cell { text, value: None });
+            let better = value.zip(base).and_then(|(v, base)| judged(better, v, base));
+            cells.push(Cell { text, value: None, better });
         }
     }
     Some(Row { label: label.to_owned(), cells })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_better_depends_on_the_figure_and_level_is_neither() {
+        let of = |better, value| judged(better, value, 2.0);
+        assert_eq!([1.0, 2.009, 2.02].map(|v| of(Better::Lower, v)), [Some(true), None, Some(false)]);
+        assert_eq!([1.0, 1.991, 2.02].map(|v| of(Better::Higher, v)), [Some(false), None, Some(true)]);
+        assert_eq!(of(Better::Neither, 9.0), None);
+        assert_eq!(judged(Better::Lower, 3.0, 0.0), Some(false), "from nothing to something");
+        let row =
+            row("Drops", Quantity::Count, &[Some(4.0), Some(2.0), Some(4.0)], Some(Better::Lower)).unwrap();
+        let moods: Vec<_> = row.cells.iter().map(|cell| cell.better).collect();
+        assert_eq!(moods, [None, None, Some(true), None, None]);
+    }
 }

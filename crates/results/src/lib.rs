@@ -41,6 +41,7 @@ mod stats;
 mod summary;
 mod summary_fabric;
 mod summary_schema;
+mod template;
 mod text;
 
 pub use columns::{Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
@@ -61,10 +62,11 @@ pub use records::{
     BalancingTotals, EndReason, FlowRecord, FlowStatus, GroupTotals, JobRecord, LinkTotals, NodeInfo,
     NodeKind, Role, RunInfo, RunResult,
 };
-pub use report::{escape, fill as fill_page, html as report_html, script_json};
+pub use report::html as report_html;
 pub use series::{Missing, SeriesKind, SeriesSample, Span};
 pub use stats::{Distribution, jain_index, percentile};
 pub use summary::{FlowSummary, GroupSummary, JobSummary, RunSummary, SizeBin, Summary};
 pub use summary_fabric::{FabricSummary, TierSummary};
 pub use summary_schema::{Object, SUMMARY};
+pub use template::{escape, fill as fill_page, script_json};
 pub use text::{comparison_table, differences_table, summary_table};

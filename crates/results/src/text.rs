@@ -92,7 +92,7 @@ mod tests {
     use crate::grid::{Cell, Row};
 
     fn grid(columns: &[&str], width: usize) -> Grid {
-        let cells = || columns.iter().map(|_| Cell { text: "x".repeat(width), value: None }).collect();
+        let cells = || columns.iter().map(|_| Cell { text: "x".repeat(width), ..Cell::default() }).collect();
         let row = Row { label: "l".repeat(20), cells: cells() };
         Grid {
             title: "t".to_owned(),

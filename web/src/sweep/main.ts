@@ -1,4 +1,5 @@
 // The report of a sweep: choices on top, then a heat map, lines with bands, who is best where, and the cells.
+import { remember, toSection } from "../address";
 import { choice, element } from "../dom";
 import { drawnBy, root, section } from "../page";
 import { bestOf } from "./best";
@@ -6,7 +7,7 @@ import { allCells, chosenCells } from "./cells";
 import { sweep, type Cell } from "./data";
 import { heatOf } from "./heat";
 import { linesOf } from "./lines";
-import { axes, nameOf, state, type Where } from "./places";
+import { axes, nameOf, readIn, state, written, type Where } from "./places";
 
 function controls(): void {
   const pick = (label: string, options: [string | number, string][], current: string | number, take: (v: string) => void) =>
@@ -35,6 +36,7 @@ function choose(where: string, cells: Cell[]): void {
   if (cells.length) document.getElementById("chosen")?.scrollIntoView({ block: "nearest" });
 }
 
+remember(written, readIn, () => draw());
 const draw = drawnBy(() => {
   controls();
   const chooseAt = (where: Where, cells: Cell[]) => choose(nameOf(where), cells);
@@ -46,3 +48,4 @@ const draw = drawnBy(() => {
     allCells(cards, choose);
   });
 });
+toSection();

@@ -59,6 +59,32 @@ export const state = {
   chosen: null as { where: string; cells: Cell[] } | null,
 };
 
+/** What is not as the page opens, for its address. */
+const opened = JSON.stringify(state);
+export function written(): [string, string][] {
+  const usual = JSON.parse(opened) as typeof state;
+  const plain = (["metric", "compare", "x", "y"] as const).flatMap((key): [string, string][] => (state[key] === usual[key] ? [] : [[key, String(state[key])]]));
+  const fixed = (of: typeof state) => of.fixed.map((place) => place ?? "all").join(",");
+  return fixed(state) === fixed(usual) ? plain : [...plain, ["fixed", fixed(state)]];
+}
+
+/** The other way round. What this page does not have is left as the page opens. */
+export function readIn(choices: URLSearchParams): void {
+  const usual = JSON.parse(opened) as typeof state;
+  const axis = (key: "compare" | "x" | "y") => {
+    const n = Number(choices.get(key) ?? NaN);
+    return Number.isInteger(n) && (axes[n] || (key === "y" && n === -1)) ? n : usual[key];
+  };
+  const name = choices.get("metric");
+  state.metric = sweep.metrics.some((m) => m.name === name) ? name! : usual.metric;
+  for (const key of ["compare", "x", "y"] as const) state[key] = axis(key);
+  const places = choices.get("fixed")?.split(",") ?? [];
+  state.fixed = usual.fixed.map((place, a) => {
+    const text = places[a], n = Number(text);
+    return text === "all" ? null : text && axes[a].names[n] !== undefined ? n : place;
+  });
+}
+
 export const metric = (): Metric => sweep.metrics.find((m) => m.name === state.metric)!;
 
 export const show = (m: Metric, v: number | null | undefined): string =>

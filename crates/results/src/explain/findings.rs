@@ -71,6 +71,11 @@ impl Run {
         found
     }
 
+    /// The verdict, and faults if there were any.
+    pub(super) fn in_brief(&self) -> Vec<Finding> {
+        std::iter::once(self.verdict()).chain(self.faults()).collect()
+    }
+
     /// Rows of the foreground.
     fn measured(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.flows.rows).filter(|&row| self.flows.text("role", row) != "background")

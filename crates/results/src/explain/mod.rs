@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 
+use crate::columns;
+use crate::records::RunResult;
 use table::Table;
 
 /// One thing that was found.
@@ -31,6 +33,18 @@ pub enum ExplainError {
         /// Why it cannot be read.
         source: ParquetError,
     },
+}
+
+/// What limited a run and which faults it met, briefly: of what is in memory anyway, in few more bytes a flow.
+pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
+    let flows = ["role", "slowdown", "status", "timeouts"];
+    let links = ["from", "to", "from_node", "tier", "tx_bytes", "utilisation_ratio", "dropped_packets"];
+    let found = findings::Run {
+        flows: Table::of(run, columns::FLOWS, &run.flows, &flows),
+        links: Table::of(run, columns::LINKS, &run.links, &links),
+        events: Table::of(run, columns::EVENTS, &run.events, findings::EVENT_COLUMNS),
+    };
+    found.in_brief()
 }
 
 /// What limited the run whose results are in `folder`, the verdict first.

@@ -8,12 +8,36 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
+use crate::columns::{Column, Get};
+use crate::records::RunResult;
+
 /// Columns by name; all of one length.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     pub(super) rows: usize,
     numbers: BTreeMap<String, Vec<f64>>,
-    texts: BTreeMap<String, Vec<String>>,
+    texts: BTreeMap<String, Texts>,
+}
+
+/// A column of few different texts.
+#[derive(Clone, Debug, Default)]
+struct Texts {
+    all: Vec<String>,
+    /// By row.
+    of: Vec<u32>,
+}
+
+impl Texts {
+    fn push(&mut self, text: &str) {
+        // As a rule it is that of the row before, or one of a handful.
+        let known = self.of.last().map(|&last| last as usize).filter(|&last| self.all[last] == text);
+        let known = known.or_else(|| self.all.iter().position(|one| one == text));
+        let place = known.unwrap_or_else(|| {
+            self.all.push(text.to_owned());
+            self.all.len() - 1
+        });
+        self.of.push(place as u32);
+    }
 }
 
 impl Table {
@@ -24,7 +48,7 @@ impl Table {
         for row in reader.get_row_iter(None)? {
             for (name, field) in row?.get_column_iter().filter(|(name, _)| wanted.contains(&name.as_str())) {
                 match field {
-                    Field::Str(text) => table.texts.entry(name.clone()).or_default().push(text.clone()),
+                    Field::Str(text) => table.texts.entry(name.clone()).or_default().push(text),
                     other => table.numbers.entry(name.clone()).or_default().push(number(other)),
                 }
             }
@@ -32,9 +56,29 @@ impl Table {
         }
         // A column of another length has rows without a text: of no use here.
         let rows = table.rows;
-        table.texts.retain(|_, column| column.len() == rows);
+        table.texts.retain(|_, column| column.of.len() == rows);
         table.numbers.retain(|_, column| column.len() == rows);
         Ok(table)
+    }
+
+    /// The columns of `wanted` of records that no file has yet.
+    pub(super) fn of<R>(run: &RunResult, columns: &[Column<R>], records: &[R], wanted: &[&str]) -> Table {
+        let mut table = Table { rows: records.len(), ..Table::default() };
+        for column in columns.iter().filter(|column| wanted.contains(&column.name)) {
+            let missing = |value: Option<f64>| value.unwrap_or(f64::NAN);
+            let numbers: Vec<f64> = match column.get {
+                Get::U32(get) => records.iter().map(|r| missing(get(r).map(f64::from))).collect(),
+                Get::U64(get) => records.iter().map(|r| missing(get(r).map(|v| v as f64))).collect(),
+                Get::F64(get) => records.iter().map(|r| missing(get(run, r))).collect(),
+                Get::Label(all, get) => {
+                    let of = records.iter().map(|r| get(r).map_or(u32::MAX, |place| place as u32)).collect();
+                    table.texts.insert(column.name.to_owned(), Texts { all: all(run), of });
+                    continue;
+                }
+            };
+            table.numbers.insert(column.name.to_owned(), numbers);
+        }
+        table
     }
 
     /// The number of a column in a row; not a number where there is none.
@@ -44,7 +88,8 @@ impl Table {
 
     /// The text of a column in a row.
     pub(super) fn text(&self, column: &str, row: usize) -> &str {
-        self.texts.get(column).and_then(|values| values.get(row)).map_or("", String::as_str)
+        let Some(texts) = self.texts.get(column) else { return "" };
+        texts.of.get(row).and_then(|&place| texts.all.get(place as usize)).map_or("", String::as_str)
     }
 
     /// The sum of what is there.

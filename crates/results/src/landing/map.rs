@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::human::Quantity;
 use crate::records::{LinkTotals, NodeKind, RunResult};
-use crate::report::escape;
+use crate::template::escape;
 
 const WIDTH: f64 = 440.0;
 const LEFT: f64 = 8.0;
@@ -20,13 +20,7 @@ pub(super) fn svg(base: &RunResult, other: &RunResult) -> Option<String> {
     if base.links.len() != other.links.len() || base.nodes != other.nodes {
         return None;
     }
-    let between_switches = |link: &LinkTotals| {
-        [link.from_node, link.to_node].iter().all(|&n| base.nodes[n as usize].kind != NodeKind::Host)
-    };
-    // A fabric of one switch has nothing else than links of hosts.
-    let only_hosts = !base.links.iter().any(between_switches);
-    let drawn: Vec<usize> =
-        (0..base.links.len()).filter(|&l| only_hosts || between_switches(&base.links[l])).collect();
+    let drawn = drawn(base);
     let differences = differences(base, other, &drawn);
     let scale = differences.first().map(|d| d.1.unsigned_abs()).filter(|&most| most > 0)?;
     let places = places(base, &drawn);
@@ -37,50 +31,63 @@ pub(super) fn svg(base: &RunResult, other: &RunResult) -> Option<String> {
         escape(names.0),
         escape(names.1)
     );
+    let shown = differences.iter().take(MOST).enumerate().rev();
     // What differs most on top.
-    for (rank, (link, difference)) in differences.iter().enumerate().take(MOST).rev() {
-        let record = &base.links[*link];
-        let (Some(from), Some(to)) = (places.at.get(&record.from_node), places.at.get(&record.to_node))
-        else {
-            continue;
-        };
-        // Links within a row bow out below it.
-        let bow = if from.1 == to.1 { (from.0 - to.0).abs().min(160.0) / 4.0 } else { 0.0 };
-        let middle = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0 + bow);
+    out.extend(shown.map(|(rank, &(link, difference))| {
         let strength = (difference.unsigned_abs() as f64 / scale as f64).sqrt();
-        let class = if *difference > 0 { "more" } else { "less" };
-        out += &format!(
-            "<path class=\"{class}\" style=\"stroke-opacity:{:.2};stroke-width:{:.1}\" d=\"M{:.1} {:.1}L{:.1} {:.1}\">",
-            0.08 + 0.92 * strength,
-            0.6 + 2.2 * strength,
-            from.0,
-            from.1,
-            middle.0,
-            middle.1
-        );
-        if rank < EXPLAINED {
-            let carried = |run: &RunResult| Quantity::Bytes.show(run.links[*link].tx_bytes as f64);
-            let name = &base.nodes[record.from_node as usize].name;
-            let to = &base.nodes[record.to_node as usize].name;
-            let words = format!(
-                "{name} to {to}: {} under {}, {} under {}",
+        let class = if difference > 0 { "more" } else { "less" };
+        let words = (rank < EXPLAINED).then(|| {
+            let carried = |run: &RunResult| Quantity::Bytes.show(run.links[link].tx_bytes as f64);
+            format!(
+                "{}: {} under {}, {} under {}",
+                ends(base, link),
                 carried(base),
                 names.0,
                 carried(other),
                 names.1
-            );
-            out += &format!("<title>{}</title>", escape(&words));
-        }
-        out += "</path>";
-    }
-    for (x, y) in places.at.values() {
-        out += &format!("<circle class=\"node\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{:.1}\"/>", places.radius);
-    }
-    for (name, y) in &places.names {
-        out += &format!("<text x=\"{LEFT}\" y=\"{y:.1}\">{name}</text>");
-    }
+            )
+        });
+        places.line(&base.links[link], class, strength, words.as_deref())
+    }));
+    out += &places.nodes();
     let most = Quantity::Bytes.show(scale as f64);
     Some(out + &format!("</svg>{}", key(names.1, names.0, &most)))
+}
+
+/// How busy the links of one run were; nothing where it has none.
+pub(super) fn of_one(run: &RunResult) -> Option<String> {
+    let drawn = drawn(run);
+    let share = |link: usize| run.links[link].utilisation(run.info.simulated_ps);
+    let mut busiest = drawn.clone();
+    busiest.sort_by(|&a, &b| share(b).total_cmp(&share(a)));
+    let most = share(*busiest.first()?);
+    let places = places(run, &drawn);
+    let mut out = format!(
+        "<svg viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"How busy the links were\">",
+        TOP + places.rows.saturating_sub(1) as f64 * ROW + 14.0
+    );
+    out.extend(busiest.iter().take(MOST).enumerate().rev().map(|(rank, &link)| {
+        let percent = Quantity::Percent.show(share(link));
+        let words = (rank < EXPLAINED).then(|| format!("{}: busy {percent} of the time", ends(run, link)));
+        places.line(&run.links[link], "busy", share(link).clamp(0.0, 1.0).powi(2), words.as_deref())
+    }));
+    out += &places.nodes();
+    let busiest = format!("{} was busy {} of the time", ends(run, busiest[0]), Quantity::Percent.show(most));
+    Some(out + &format!("</svg><p class=\"mapkey\">0 %<i class=\"busy\"></i>100 %; {}</p>", escape(&busiest)))
+}
+
+fn ends(run: &RunResult, link: usize) -> String {
+    let name = |node: u32| run.nodes.get(node as usize).map_or("?", |node| node.name.as_str());
+    format!("{} to {}", name(run.links[link].from_node), name(run.links[link].to_node))
+}
+
+/// Links between switches; a fabric of one switch has nothing else than links of hosts.
+fn drawn(run: &RunResult) -> Vec<usize> {
+    let between_switches = |link: &LinkTotals| {
+        [link.from_node, link.to_node].iter().all(|&n| run.nodes[n as usize].kind != NodeKind::Host)
+    };
+    let only_hosts = !run.links.iter().any(between_switches);
+    (0..run.links.len()).filter(|&l| only_hosts || between_switches(&run.links[l])).collect()
 }
 
 fn key(name: &str, base: &str, most: &str) -> String {
@@ -107,6 +114,37 @@ struct Places {
     radius: f64,
     /// Texts with their heights.
     names: Vec<(String, f64)>,
+}
+
+impl Places {
+    /// The half of a link beside the node that it leaves; `strength` is 0 to 1.
+    fn line(&self, link: &LinkTotals, class: &str, strength: f64, words: Option<&str>) -> String {
+        let (Some(from), Some(to)) = (self.at.get(&link.from_node), self.at.get(&link.to_node)) else {
+            return String::new();
+        };
+        // Links within a row bow out below it.
+        let bow = if from.1 == to.1 { (from.0 - to.0).abs().min(160.0) / 4.0 } else { 0.0 };
+        let middle = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0 + bow);
+        let title = words.map_or(String::new(), |words| format!("<title>{}</title>", escape(words)));
+        format!(
+            "<path class=\"{class}\" style=\"stroke-opacity:{:.2};stroke-width:{:.1}\" d=\"M{:.1} {:.1}L{:.1} {:.1}\">{title}</path>",
+            0.08 + 0.92 * strength,
+            0.6 + 2.2 * strength,
+            from.0,
+            from.1,
+            middle.0,
+            middle.1
+        )
+    }
+
+    /// The nodes and the names of the tiers.
+    fn nodes(&self) -> String {
+        let circle = |(x, y): &(f64, f64)| {
+            format!("<circle class=\"node\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{:.1}\"/>", self.radius)
+        };
+        let name = |(name, y): &(String, f64)| format!("<text x=\"{LEFT}\" y=\"{y:.1}\">{name}</text>");
+        self.at.values().map(circle).chain(self.names.iter().map(name)).collect()
+    }
 }
 
 /// The ends of the links in rows, the highest tier on top.
@@ -176,6 +214,22 @@ mod tests {
         assert_eq!(svg.matches("<path").count(), 2, "the link of the host is left out");
         assert!(svg.contains("<title>n2 to n1: 5.000 KB under a, 1.000 KB under &lt;b&gt;</title>"), "{svg}");
         assert!(svg.contains("4.000 KB less") && svg.contains("class=\"more\"") && !svg.contains("<b>"));
+    }
+
+    #[test]
+    fn links_of_one_run_show_how_busy_they_were() {
+        let mut run = run("a", [9_000, 1_000, 5_000]);
+        run.info.simulated_ps = 1_000;
+        run.links[1].busy_ps = 250;
+        run.links[2].busy_ps = 900;
+        let svg = of_one(&run).unwrap();
+        assert_eq!(svg.matches("<path class=\"busy\"").count(), 2);
+        assert!(svg.contains("n2 to n1 was busy 90.00 % of the time"), "{svg}");
+        assert!(
+            svg.find("n1 to n2: busy 25").unwrap() < svg.find("n2 to n1: busy 90").unwrap(),
+            "busiest on top"
+        );
+        assert!(of_one(&RunResult::default()).is_none());
     }
 
     #[test]

@@ -9,5 +9,6 @@ mod situation;
 mod verdict;
 
 pub use page::html;
+pub(crate) use page::{in_brief, of_run};
 pub use situation::Situation;
 pub use verdict::sentence;

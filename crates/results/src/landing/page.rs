@@ -1,9 +1,10 @@
 //! The page: a tile a situation, then a card a situation.
 
 use super::situation::Situation;
-use super::verdict::Verdict;
+use super::verdict::{Measure, Verdict};
 use super::{curve, map};
-use crate::report::{escape, fill};
+use crate::records::RunResult;
+use crate::template::{escape, fill};
 
 const PAGE: &str = include_str!("page.html");
 /// The style of reports, and what only this page has.
@@ -75,28 +76,67 @@ fn card(number: usize, situation: &Situation<'_>, verdict: &Verdict, names: &[&s
     let colours: Vec<usize> = situation.runs.iter().map(|(run, _)| colour(names, &run.info.name)).collect();
     // Where the first is best, the last one beside it: there is something to see, too.
     let shown = verdict.best.filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
-    let map = map::svg(situation.runs[0].0, situation.runs[shown].0);
-    let map = map.map_or(String::new(), |svg| {
-        let (first, other) = (&verdict.standing[0].0, &verdict.standing[shown].0);
-        let title = format!("Where traffic goes: {} beside {}", escape(other), escape(first));
-        format!("<figure><figcaption>{title}</figcaption>{svg}</figure>")
-    });
+    let map = difference(situation.runs[0].0, situation.runs[shown].0);
     format!(
         "<section class=\"card situation\" id=\"s{number}\"><h2>{title}</h2>\n<p class=\"verdict\">{words}.</p>\n\
          <div class=\"panes\"><div><p class=\"note\">{says}</p>\n{bars}\
          <p><a class=\"report\" href=\"{report}\">Full report</a></p></div>\n\
-         <figure><figcaption>{curve_title}</figcaption>{curve}</figure>\n{map}</div></section>\n",
+         {curve}\n{map}</div></section>\n",
         title = escape(situation.title),
         words = escape(&verdict.words()),
         says = escape(situation.says),
         bars = bars(verdict, &colours),
         report = escape(&situation.report),
-        curve_title = match verdict.measure {
-            super::verdict::Measure::Completion => "Flows that have arrived",
-            super::verdict::Measure::TailSlowdown => "Flows that are slower than ...",
-        },
-        curve = curve::svg(situation, verdict.measure, &colours),
+        curve = curves(situation, verdict.measure, &colours),
     )
+}
+
+/// The first run and the one to show beside it, on the topology; nothing where they are of two topologies.
+fn difference(base: &RunResult, other: &RunResult) -> String {
+    map::svg(base, other).map_or(String::new(), |svg| {
+        let (first, other) = (escape(&base.info.name), escape(&other.info.name));
+        format!("<figure><figcaption>Where traffic goes: {other} beside {first}</figcaption>{svg}</figure>")
+    })
+}
+
+fn curves(situation: &Situation<'_>, measure: Measure, colours: &[usize]) -> String {
+    let title = match measure {
+        Measure::Completion => "Flows that have arrived",
+        Measure::TailSlowdown => "Flows that are slower than ...",
+    };
+    let svg = curve::svg(situation, measure, colours);
+    format!("<figure><figcaption>{title}</figcaption>{svg}</figure>")
+}
+
+/// The first screen of a comparison: who is best, and in pictures by how much and why. Colours are those of the page's
+/// other curves.
+///
+/// # Panics
+/// If the situation has no runs.
+pub(crate) fn in_brief(situation: &Situation<'_>) -> (String, String) {
+    let verdict = Verdict::of(situation);
+    let colours: Vec<usize> = (0..situation.runs.len()).map(|i| i % (COLOURS + 1)).collect();
+    let shown = verdict.best.filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
+    let panes = format!(
+        "<div>{}</div>\n{}\n{}",
+        bars(&verdict, &colours),
+        curves(situation, verdict.measure, &colours),
+        difference(situation.runs[0].0, situation.runs[shown].0)
+    );
+    (format!("{}.", escape(&verdict.words())), panes)
+}
+
+/// Two pictures of one run: how slow its flows were, and what its links carried.
+pub(crate) fn of_run(situation: &Situation<'_>) -> String {
+    let run = situation.runs[0].0;
+    let mut out = String::new();
+    if situation.runs[0].1.measured().finished > 0 {
+        out += &curves(situation, Measure::TailSlowdown, &[0]);
+    }
+    if let Some(svg) = map::of_one(run) {
+        out += &format!("<figure><figcaption>How busy links were</figcaption>{svg}</figure>");
+    }
+    out
 }
 
 /// A bar a scheme; the key of the curves, too.
@@ -122,7 +162,6 @@ fn bars(verdict: &Verdict, colours: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::RunResult;
     use crate::summary::Summary;
 
     fn run(name: &str, slowdown: u64) -> (RunResult, Summary) {

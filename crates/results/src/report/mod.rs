@@ -6,6 +6,8 @@
 
 mod curves;
 mod fabric;
+mod faults;
+mod first;
 mod flows;
 mod frames;
 mod intervals;
@@ -15,12 +17,9 @@ mod pauses;
 mod plane;
 mod series;
 mod tables;
-mod template;
 mod timeline;
 
 pub use page::html;
-pub use tables::escape;
-pub use template::{fill, script_json};
 
 /// Bounds on what a report holds. They are for all runs together: more runs, less of each.
 #[derive(Clone, Copy, Debug)]

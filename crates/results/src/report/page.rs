@@ -5,18 +5,19 @@ use serde::Serialize;
 use super::Budget;
 use super::curves::{Cdf, cdfs};
 use super::fabric::{Fabric, fabric};
+use super::faults::{Mark, marks};
+use super::first;
 use super::flows::{Flows, flows};
 use super::frames::{Frames, frames};
 use super::jobs::{Jobs, jobs};
 use super::pauses::{PauseTree, tree};
 use super::series::{Chart, charts};
-use super::tables::{escape, html_table};
-use super::template::{fill, script_json};
+use super::tables::html_table;
 use super::timeline::{Timeline, timeline};
 use crate::grid;
-use crate::human::Quantity;
 use crate::records::RunResult;
 use crate::summary::Summary;
+use crate::template::{escape, fill, script_json};
 
 /// The viewer, built from `web/`. Built pages are part of the source, so that building the program takes no Node.
 const VIEWER: &str = include_str!("../../viewer/report.html");
@@ -39,6 +40,7 @@ struct RunPictures<'a> {
     pauses: PauseTree,
     jobs: Jobs,
     timeline: Timeline,
+    faults: Vec<Mark>,
 }
 
 /// The report on one run, or on several side by side compared with the first.
@@ -60,13 +62,14 @@ pub fn html(runs: &[(&RunResult, &Summary)]) -> String {
 fn page(runs: &[(&RunResult, &Summary)], budget: &Budget) -> String {
     let pictures: Vec<RunPictures> = runs.iter().map(|(run, _)| pictures(run, budget)).collect();
     let summaries: Vec<Summary> = runs.iter().map(|(_, summary)| shortened(summary, budget)).collect();
-    let names: Vec<&str> = runs.iter().map(|(run, _)| run.info.name.as_str()).collect();
-    let scenarios = runs.iter().map(|(run, _)| scenario(run, runs.len() == 1, budget)).collect();
+    let scenarios =
+        runs.iter().map(|(run, _)| first::scenario(run, runs.len() == 1, budget)).collect::<String>();
     let texts = [
-        ("title", escape(&names.join(" / "))),
-        ("header", header(runs)),
+        ("title", escape(&first::title(runs))),
+        ("header", first::header(runs)),
+        ("first", first::pictures(runs)),
         ("tables", tables(&summaries, runs[0].1.groups.len()) + &differences(runs)),
-        ("scenarios", scenarios),
+        ("scenarios", first::costs(runs) + &scenarios),
         ("summaries", script_json(&summaries)),
         ("pictures", script_json(&pictures)),
     ];
@@ -89,6 +92,7 @@ fn pictures<'a>(run: &'a RunResult, budget: &Budget) -> RunPictures<'a> {
         pauses: tree(run, budget),
         jobs: jobs(run, budget),
         timeline: timeline(run),
+        faults: marks(run),
     }
 }
 
@@ -130,79 +134,4 @@ fn differences(runs: &[(&RunResult, &Summary)]) -> String {
         format!("<details open><summary>How the schemes differ</summary>{}</details>", html_table(&grid))
     };
     grid.map_or(String::new(), table)
-}
-
-/// How a run ended, as a coloured label.
-fn badge(summary: &Summary) -> String {
-    let run = &summary.run;
-    let mut text = run.ended.name().replace('_', " ");
-    let mut mood = "good";
-    for (count, what) in [(summary.measured().unfinished, "unfinished"), (summary.overall.failed, "failed")] {
-        if count > 0 {
-            mood = "warn";
-            text.push_str(&format!(", {} {what}", Quantity::Count.show(count as f64)));
-        }
-    }
-    if run.partial {
-        mood = "bad";
-        text.insert_str(0, "partial: ");
-    }
-    format!("<span class=\"badge {mood}\" title=\"{}\">{text}</span>", escape(run.ended.meaning()))
-}
-
-/// What identifies a run and what it cost.
-fn facts(summary: &Summary) -> [(&'static str, String); 7] {
-    let run = &summary.run;
-    let known = |v: f64, quantity: Quantity| if v > 0.0 { quantity.show(v) } else { "-".to_owned() };
-    [
-        ("version", run.version.clone()),
-        ("seed", run.seed.to_string()),
-        ("digest", run.digest.clone()),
-        ("simulated", Quantity::TimeNs.show(run.simulated_ns)),
-        ("took", known(run.wall_s * 1e9, Quantity::TimeNs)),
-        ("packet-hops per CPU second", known(run.packet_hops_per_cpu_s.round(), Quantity::Count)),
-        ("peak memory", known(run.peak_rss_bytes as f64, Quantity::Bytes)),
-    ]
-}
-
-/// Names, how the runs ended, and their facts: a list for one, a table for several.
-fn header(runs: &[(&RunResult, &Summary)]) -> String {
-    let detail = |s: &Summary, name: &str| match s.run.ended_detail.as_str() {
-        "" => String::new(),
-        text => format!("<p class=\"detail\">{}{}</p>", escape(name), escape(text)),
-    };
-    if let [(_, summary)] = runs {
-        let fact = |(k, v): &(&str, String)| format!("<div><dt>{k}</dt><dd>{}</dd></div>", escape(v));
-        return format!(
-            "<h1>{} {}</h1>{}<dl class=\"facts\">{}</dl>",
-            escape(&summary.run.name),
-            badge(summary),
-            detail(summary, ""),
-            facts(summary).iter().map(fact).collect::<String>()
-        );
-    }
-    let mut out = format!("<h1>Comparison of {} runs</h1>", runs.len());
-    out.extend(runs.iter().map(|(_, s)| detail(s, &format!("{}: ", s.run.name))));
-    out.push_str("<div class=\"tables\"><div class=\"scroll\"><table><thead><tr><th>Run</th><th>ended</th>");
-    out.extend(facts(runs[0].1).iter().map(|(k, _)| format!("<th>{k}</th>")));
-    out.push_str("</tr></thead><tbody>");
-    for (_, summary) in runs {
-        out.push_str(&format!("<tr><th>{}</th><td>{}</td>", escape(&summary.run.name), badge(summary)));
-        out.extend(facts(summary).iter().map(|(_, v)| format!("<td>{}</td>", escape(v))));
-        out.push_str("</tr>");
-    }
-    out + "</tbody></table></div></div>"
-}
-
-fn scenario(run: &RunResult, open: bool, budget: &Budget) -> String {
-    let text = &run.info.scenario_toml;
-    let end =
-        (0..=budget.scenario_bytes.min(text.len())).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
-    let cut = if end < text.len() { "\n# ... shortened; scenario.toml has all of it\n" } else { "" };
-    let open = if open && text.lines().count() <= 40 { " open" } else { "" };
-    format!(
-        "<details{open}><summary>{}</summary><pre>{}{cut}</pre></details>\n",
-        escape(&run.info.name),
-        escape(&text[..end])
-    )
 }

@@ -3,21 +3,7 @@
 use std::fmt::Write;
 
 use crate::grid::Grid;
-
-/// `text` with the characters HTML gives a meaning replaced; safe in an attribute too.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
+use crate::template::escape;
 
 /// A grid as an HTML table. Each figure carries the number its text was made from in `data-value`.
 pub(super) fn html_table(grid: &Grid) -> String {
@@ -33,7 +19,14 @@ pub(super) fn html_table(grid: &Grid) -> String {
             let text = escape(&cell.text);
             let _ = match cell.value {
                 Some(value) => write!(out, "<td data-value=\"{value}\">{text}</td>"),
-                None if column == "ratio" => write!(out, "<td class=\"ratio\">{text}</td>"),
+                None if column == "ratio" => {
+                    let (mood, word) = match cell.better {
+                        Some(true) => (" good", " title=\"better\""),
+                        Some(false) => (" bad", " title=\"worse\""),
+                        None => ("", ""),
+                    };
+                    write!(out, "<td class=\"ratio{mood}\"{word}>{text}</td>")
+                }
                 None => write!(out, "<td>{text}</td>"),
             };
         }

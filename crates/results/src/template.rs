@@ -2,6 +2,21 @@
 
 use serde::Serialize;
 
+/// `text` with the characters HTML gives a meaning replaced; safe in an attribute too.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// A page with texts in the places named `[[name]]`, each of which it has once and in this order. What is inserted is
 /// not searched for places.
 ///

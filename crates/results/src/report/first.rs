@@ -1,0 +1,196 @@
+//! What a reader sees first: which scenario, what came out in a sentence or two, and three pictures.
+
+use super::Budget;
+use crate::explain;
+use crate::human::Quantity;
+use crate::landing::{self, Situation};
+use crate::records::RunResult;
+use crate::summary::Summary;
+use crate::template::escape;
+
+/// The name of the scenario: of runs that are compared it is not theirs.
+fn scenario_name(run: &RunResult) -> String {
+    let scenario: toml::Table = run.info.scenario_toml.parse().unwrap_or_default();
+    let name = scenario.get("name").and_then(toml::Value::as_str);
+    name.unwrap_or(&run.info.name).to_owned()
+}
+
+/// Without markup.
+pub(super) fn title(runs: &[(&RunResult, &Summary)]) -> String {
+    let names: Vec<&str> = runs.iter().map(|(run, _)| run.info.name.as_str()).collect();
+    let scenarios = scenarios(runs);
+    if runs.len() == 1 { scenarios } else { format!("{scenarios}: {}", names.join(" / ")) }
+}
+
+/// One scenario as a rule; runs of several can be compared, too.
+fn scenarios(runs: &[(&RunResult, &Summary)]) -> String {
+    let mut names: Vec<String> = runs.iter().map(|(run, _)| scenario_name(run)).collect();
+    names.dedup();
+    match names.len() {
+        1 => names.remove(0),
+        n if n == runs.len() => "Comparison".to_owned(),
+        _ => names.join(" / "),
+    }
+}
+
+/// How a run ended, as a coloured label.
+fn badge(summary: &Summary) -> String {
+    let run = &summary.run;
+    let mut text = run.ended.name().replace('_', " ");
+    let mut mood = "good";
+    for (count, what) in [(summary.measured().unfinished, "unfinished"), (summary.overall.failed, "failed")] {
+        if count > 0 {
+            mood = "warn";
+            text.push_str(&format!(", {} {what}", Quantity::Count.show(count as f64)));
+        }
+    }
+    if run.partial {
+        mood = "bad";
+        text.insert_str(0, "partial: ");
+    }
+    format!("<span class=\"badge {mood}\" title=\"{}\">{text}</span>", escape(run.ended.meaning()))
+}
+
+/// The heading, how runs ended, and what came out.
+pub(super) fn header(runs: &[(&RunResult, &Summary)]) -> String {
+    let detail = |s: &Summary, name: &str| match s.run.ended_detail.as_str() {
+        "" => String::new(),
+        text => format!("<p class=\"detail\">{}{}</p>", escape(name), escape(text)),
+    };
+    if let [(run, summary)] = runs {
+        return format!(
+            "<h1>{} {}</h1>{}<p class=\"verdict\">{}</p>",
+            escape(&title(runs)),
+            badge(summary),
+            detail(summary, ""),
+            escape(&words(run, summary))
+        );
+    }
+    let mut out = format!("<h1>{}: {} runs side by side</h1>", escape(&scenarios(runs)), runs.len());
+    for (_, summary) in runs {
+        let flows = summary.measured();
+        if summary.run.partial || flows.unfinished + summary.overall.failed > 0 {
+            out += &format!("<p class=\"ending\">{} {}</p>", escape(&summary.run.name), badge(summary));
+        }
+        out += &detail(summary, &format!("{}: ", summary.run.name));
+    }
+    let (verdict, _) = landing::in_brief(&situation(runs));
+    out + &format!("<p class=\"verdict\">{verdict}</p>")
+}
+
+fn situation<'a>(runs: &[(&'a RunResult, &'a Summary)]) -> Situation<'a> {
+    Situation { title: "", says: "", report: String::new(), runs: runs.to_vec() }
+}
+
+/// What came out of one run.
+fn words(run: &RunResult, summary: &Summary) -> String {
+    let flows = summary.measured();
+    let count = |n: u64| Quantity::Count.show(n as f64);
+    let mut out = match flows.finished {
+        0 => format!("None of {} flows finished.", count(flows.count)),
+        finished => format!(
+            "{} of {} flows finished: half of them in at most {} times what they take on an idle network, 99 of 100 in at most {} times.",
+            count(finished),
+            count(flows.count),
+            Quantity::Plain.show(flows.slowdown.p50),
+            Quantity::Plain.show(flows.slowdown.p99)
+        ),
+    };
+    if flows.count > 0 {
+        for finding in explain::in_brief(run) {
+            let about = if finding.about == "limited by" { "What held them up" } else { "Faults" };
+            out += &format!(" {about}: {}.", finding.words);
+        }
+    }
+    out
+}
+
+/// Three pictures. The middle one of a single run is drawn by the viewer.
+pub(super) fn pictures(runs: &[(&RunResult, &Summary)]) -> String {
+    let panes = match runs {
+        [_] => landing::of_run(&situation(runs)) + "<figure id=\"first-curve\"></figure>",
+        _ => landing::in_brief(&situation(runs)).1,
+    };
+    format!("<div class=\"panes\">{panes}</div>")
+}
+
+/// What identifies a run and what it cost.
+fn facts(summary: &Summary) -> [(&'static str, String); 7] {
+    let run = &summary.run;
+    let known = |v: f64, quantity: Quantity| if v > 0.0 { quantity.show(v) } else { "-".to_owned() };
+    [
+        ("version", run.version.clone()),
+        ("seed", run.seed.to_string()),
+        ("digest", run.digest.clone()),
+        ("simulated", Quantity::TimeNs.show(run.simulated_ns)),
+        ("took", known(run.wall_s * 1e9, Quantity::TimeNs)),
+        ("packet-hops per CPU second", known(run.packet_hops_per_cpu_s.round(), Quantity::Count)),
+        ("peak memory", known(run.peak_rss_bytes as f64, Quantity::Bytes)),
+    ]
+}
+
+/// What identifies runs and what they cost: a list for one, a table for several.
+pub(super) fn costs(runs: &[(&RunResult, &Summary)]) -> String {
+    if let [(_, summary)] = runs {
+        let fact = |(k, v): &(&str, String)| format!("<div><dt>{k}</dt><dd>{}</dd></div>", escape(v));
+        return format!("<dl class=\"facts\">{}</dl>", facts(summary).iter().map(fact).collect::<String>());
+    }
+    let mut out = String::from(
+        "<div class=\"tables\"><div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th>Run</th><th>ended</th>",
+    );
+    out.extend(facts(runs[0].1).iter().map(|(k, _)| format!("<th>{k}</th>")));
+    out.push_str("</tr></thead><tbody>");
+    for (_, summary) in runs {
+        out.push_str(&format!("<tr><th>{}</th><td>{}</td>", escape(&summary.run.name), badge(summary)));
+        out.extend(facts(summary).iter().map(|(_, v)| format!("<td>{}</td>", escape(v))));
+        out.push_str("</tr>");
+    }
+    out + "</tbody></table></div></div>"
+}
+
+/// The text of a scenario, as far as there is room.
+pub(super) fn scenario(run: &RunResult, open: bool, budget: &Budget) -> String {
+    let text = &run.info.scenario_toml;
+    let end =
+        (0..=budget.scenario_bytes.min(text.len())).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
+    let cut = if end < text.len() { "\n# ... shortened; scenario.toml has all of it\n" } else { "" };
+    let open = if open && text.lines().count() <= 40 { " open" } else { "" };
+    format!(
+        "<details{open}><summary>{}</summary><pre tabindex=\"0\">{}{cut}</pre></details>\n",
+        escape(&run.info.name),
+        escape(&text[..end])
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(name: &str, scenario: &str) -> (RunResult, Summary) {
+        let mut run = RunResult::default();
+        run.info.name = name.to_owned();
+        run.info.scenario_toml = scenario.to_owned();
+        let summary = Summary::from_run(&run);
+        (run, summary)
+    }
+
+    #[test]
+    fn the_scenario_is_named_and_what_is_compared() {
+        let pairs = |runs: &[(RunResult, Summary)]| {
+            title(&runs.iter().map(|(run, summary)| (run, summary)).collect::<Vec<_>>())
+        };
+        let named = "name = \"incast\"\n";
+        assert_eq!(pairs(&[run("incast", named)]), "incast");
+        assert_eq!(pairs(&[run("ecmp", named), run("weave", named)]), "incast: ecmp / weave");
+        assert_eq!(pairs(&[run("a", "name = \"x\""), run("b", "name = \"y\"")]), "Comparison: a / b");
+        assert_eq!(pairs(&[run("plain", "")]), "plain");
+    }
+
+    #[test]
+    fn a_run_without_flows_says_so_and_names_are_only_names() {
+        let (run, summary) = run("<b>", "");
+        let header = header(&[(&run, &summary)]);
+        assert!(header.contains("&lt;b&gt;") && !header.contains("<b>"), "{header}");
+        assert!(header.contains("None of 0 flows finished."), "{header}");
+    }
+}
