@@ -254,3 +254,33 @@ fn offers_follow_the_hints() {
     free_info(again);
     free_info(info);
 }
+
+#[test]
+fn vectors_are_maps_and_tables_alike_and_an_open_choice_is_told() {
+    let (node, other) = (Node::new(), Node::new());
+    let name = other.name();
+    for (asked, told) in [(FI_AV_UNSPEC, FI_AV_TABLE), (FI_AV_MAP, FI_AV_MAP), (FI_AV_TABLE, FI_AV_TABLE)] {
+        let mut numbers = [FI_ADDR_NOTAVAIL; 2];
+        // SAFETY: zero is a good value of every field; objects that live; an address of libfabric's form, twice.
+        let mut attr: AvAttr = unsafe { std::mem::zeroed() };
+        attr.type_ = asked;
+        let mut av = null_mut();
+        unsafe {
+            let ops = &*(*node.domain).ops;
+            assert_eq!((ops.av_open)(node.domain, &mut attr, &mut av, null_mut()), 0);
+            assert_eq!(attr.type_, told, "asked for {asked}");
+            let names = [name, name];
+            let to = numbers.as_mut_ptr();
+            assert_eq!(((*(*av).ops).insert)(av, names.as_ptr().cast(), 2, to, 0, null_mut()), 2);
+        }
+        assert_eq!(numbers, [0, 1], "indices");
+        assert_eq!(close(av), 0);
+    }
+    // SAFETY: as above.
+    let mut attr: AvAttr = unsafe { std::mem::zeroed() };
+    attr.type_ = FI_AV_TABLE + 1;
+    let mut av = null_mut();
+    // SAFETY: as above.
+    let refused = unsafe { ((*(*node.domain).ops).av_open)(node.domain, &mut attr, &mut av, null_mut()) };
+    assert_eq!((refused, av.is_null()), (-FI_EINVAL, true));
+}

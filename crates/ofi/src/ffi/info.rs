@@ -124,7 +124,7 @@ pub(super) fn list(offers: &[Offer], echo: &Echo) -> Answer<*mut Info> {
 fn one(offer: &Offer, echo: &Echo, next: *mut Info) -> Option<*mut Info> {
     let info = Info {
         next,
-        caps: offer.caps,
+        caps: offer.caps.whole,
         mode: 0,
         addr_format: offer.addr_format(),
         src_addrlen: address::length_of(offer.src),
@@ -207,7 +207,7 @@ fn or<T: Default + PartialEq>(hint: Option<T>, ours: T) -> T {
 fn transmit(offer: &Offer, echo: &Echo) -> TxAttr {
     let hint = echo.tx;
     TxAttr {
-        caps: or(hint.map(|hint| hint.caps & TX_CAPS), offer.tx_caps()),
+        caps: offer.caps.tx,
         mode: 0,
         op_flags: hint.map_or(0, |hint| hint.op_flags),
         msg_order: or(hint.map(|hint| hint.msg_order), MSG_ORDER),
@@ -223,7 +223,7 @@ fn transmit(offer: &Offer, echo: &Echo) -> TxAttr {
 fn receive(offer: &Offer, echo: &Echo) -> RxAttr {
     let hint = echo.rx;
     RxAttr {
-        caps: or(hint.map(|hint| hint.caps & RX_CAPS), offer.rx_caps()),
+        caps: offer.caps.rx,
         mode: 0,
         op_flags: hint.map_or(0, |hint| hint.op_flags),
         msg_order: or(hint.map(|hint| hint.msg_order), MSG_ORDER),

@@ -46,7 +46,7 @@ pub(super) unsafe extern "C" fn open(
         // SAFETY: a domain of ours.
         let domain = unsafe { DomainHandle::here(domain) }?;
         // SAFETY: NULL or an attribute.
-        let attr = unsafe { attr.as_ref() }.ok_or(Errno(FI_EINVAL))?;
+        let attr = unsafe { attr.as_mut() }.ok_or(Errno(FI_EINVAL))?;
         // Shared vectors have names.
         if !attr.name.is_null() || attr.rx_ctx_bits != 0 {
             return Err(Errno(FI_ENOSYS));
@@ -64,6 +64,10 @@ pub(super) unsafe extern "C" fn open(
         let face = FidAv { fid: fid(FI_CLASS_AV, context, &OPS), ops: &raw const AV_OPS };
         // SAFETY: not NULL.
         unsafe { Handle::give(face, object, Some(domain.uses.begin()), to) };
+        // Maps and tables are the same here: addresses have indices. Who leaves it open is told.
+        if attr.type_ == FI_AV_UNSPEC {
+            attr.type_ = FI_AV_TABLE;
+        }
         Ok(())
     })
 }

@@ -73,16 +73,21 @@ pub(crate) struct Offer {
     pub(crate) interface: Interface,
     pub(crate) src: SocketAddr,
     pub(crate) dest: Option<SocketAddr>,
-    pub(crate) caps: u64,
+    pub(crate) caps: Capabilities,
+}
+
+/// The capabilities of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Capabilities {
+    /// Of the whole: those of both halves are among them.
+    pub(crate) whole: u64,
+    /// Of the sending half.
+    pub(crate) tx: u64,
+    /// Of the receiving half.
+    pub(crate) rx: u64,
 }
 
 impl Offer {
-    pub(crate) fn tx_caps(&self) -> u64 {
-        self.caps & TX_CAPS
-    }
-    pub(crate) fn rx_caps(&self) -> u64 {
-        self.caps & RX_CAPS
-    }
     pub(crate) fn addr_format(&self) -> u32 {
         if self.src.is_ipv4() { FI_SOCKADDR_IN } else { FI_SOCKADDR_IN6 }
     }
@@ -106,7 +111,7 @@ pub(crate) fn offers(
     let hints = question.hints.clone().unwrap_or_default();
     check(&hints, question.version)?;
     let ends = ends(question, &hints)?;
-    let caps = capabilities(hints.caps, &hints);
+    let caps = capabilities(&hints);
     let interfaces = settings.place.all(interfaces);
     if let Some(missing) = settings.place.missing(&interfaces) {
         return Err(Refusal::NoInterface(missing));
@@ -265,25 +270,48 @@ fn nothing_fits(hints: &Hints, settings: &Settings, ends: &Ends) -> Refusal {
     Refusal::NoInterface(wanted.join(", "))
 }
 
-/// The capabilities of an answer: what was asked for and what comes with it.
-fn capabilities(asked: u64, hints: &Hints) -> u64 {
-    let halves = hints.tx.map_or(0, |tx| tx.caps) | hints.rx.map_or(0, |rx| rx.caps);
-    let mut caps = match asked {
-        0 if halves == 0 => return ALL,
-        0 => halves,
-        asked => asked,
-    } & (PRIMARY | ON_REQUEST);
-    caps |= asked & FREE | FI_LOCAL_COMM | FI_REMOTE_COMM;
-    if caps & (FI_MSG | FI_TAGGED) != 0 {
-        if caps & MESSAGE_DIRECTIONS == 0 {
-            caps |= MESSAGE_DIRECTIONS;
-        }
-        if caps & FI_MSG != 0 {
-            caps |= FI_MULTI_RECV;
-        }
+/// The capabilities of an answer: what was asked for and what comes with it. A half that names none has those of the whole;
+/// a whole that names none has those of its halves.
+fn capabilities(hints: &Hints) -> Capabilities {
+    let whole = if hints.caps == 0 { ALL } else { completed(hints.caps) };
+    let tx = half(hints.tx.map_or(0, |tx| tx.caps), TX_CAPS, whole);
+    let rx = half(hints.rx.map_or(0, |rx| rx.caps), RX_CAPS, whole);
+    // Buffers for many messages come with a receiving half that has them.
+    let free = FI_MULTI_RECV & !hints.caps;
+    let named = if hints.caps == 0 { 0 } else { whole & !free };
+    Capabilities { whole: named | tx | rx, tx, rx }
+}
+
+/// What comes with what was asked for.
+fn completed(asked: u64) -> u64 {
+    let mut caps = asked & (PRIMARY | ON_REQUEST | FREE) | FI_LOCAL_COMM | FI_REMOTE_COMM;
+    if caps & (FI_MSG | FI_TAGGED) != 0 && caps & MESSAGE_DIRECTIONS == 0 {
+        caps |= MESSAGE_DIRECTIONS;
     }
     if caps & (FI_RMA | FI_ATOMIC) != 0 && caps & MEMORY_DIRECTIONS == 0 {
         caps |= MEMORY_DIRECTIONS;
     }
+    if caps & FI_MSG != 0 {
+        caps |= FI_MULTI_RECV;
+    }
     caps
+}
+
+/// The capabilities of a half that names these. Where it names no direction it has those of the whole.
+fn half(named: u64, ours: u64, whole: u64) -> u64 {
+    if named == 0 {
+        return whole & ours;
+    }
+    let mut caps = named | FI_LOCAL_COMM | FI_REMOTE_COMM;
+    for (services, directions) in
+        [(FI_MSG | FI_TAGGED, MESSAGE_DIRECTIONS), (FI_RMA | FI_ATOMIC, MEMORY_DIRECTIONS)]
+    {
+        if caps & services != 0 && caps & directions == 0 {
+            caps |= whole & directions;
+        }
+    }
+    if caps & FI_MSG != 0 {
+        caps |= FI_MULTI_RECV;
+    }
+    caps & ours
 }

@@ -120,7 +120,7 @@ fn nodes_and_services_name_either_end() {
 fn capabilities_are_those_asked_for() {
     let caps = |asked| {
         let question = question(Hints { caps: asked, ..Hints::default() });
-        offers(&question, &settings(&[]), &host()).map(|offers| offers[0].caps)
+        offers(&question, &settings(&[]), &host()).map(|offers| offers[0].caps.whole)
     };
     assert_eq!(caps(0).unwrap(), ALL);
     let tagged = caps(FI_TAGGED | FI_SOURCE).unwrap();
@@ -130,20 +130,61 @@ fn capabilities_are_those_asked_for() {
     assert!(caps(FI_HMEM).is_err() && caps(FI_TAGGED | 1 << 40).is_err());
 }
 
+const NO_TX: TxAttr = TxAttr {
+    caps: 0,
+    mode: 0,
+    op_flags: 0,
+    msg_order: 0,
+    comp_order: 0,
+    inject_size: 0,
+    size: 0,
+    iov_limit: 0,
+    rma_iov_limit: 0,
+    tclass: 0,
+};
+
+#[test]
+fn halves_name_their_own_capabilities_and_the_whole_has_them() {
+    const COMM: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
+    let ask = |whole: u64, tx: u64, rx: u64| {
+        let no_rx = RxAttr {
+            caps: 0,
+            mode: 0,
+            op_flags: 0,
+            msg_order: 0,
+            comp_order: 0,
+            total_buffered_recv: 0,
+            size: 0,
+            iov_limit: 0,
+        };
+        let tx = Some(TxAttr { caps: tx, ..NO_TX });
+        let rx = Some(RxAttr { caps: rx, ..no_rx });
+        let question = question(Hints { caps: whole, tx, rx, ..Hints::default() });
+        offers(&question, &settings(&[]), &host()).unwrap()[0].caps
+    };
+    // Each half has a service of its own, and the directions that nobody named.
+    let caps = ask(0, FI_MSG, FI_TAGGED);
+    assert_eq!((caps.tx, caps.rx), (FI_MSG | FI_SEND | COMM, FI_TAGGED | FI_RECV | COMM));
+    assert_eq!(caps.whole, caps.tx | caps.rx);
+    // A half that names nothing may have anything.
+    let caps = ask(0, FI_TAGGED | FI_SEND, 0);
+    assert_eq!((caps.tx, caps.rx), (FI_TAGGED | FI_SEND | COMM, ALL & RX_CAPS));
+    // Only the receiving half asks for sources; the endpoint is told.
+    let caps = ask(FI_TAGGED, 0, FI_TAGGED | FI_SOURCE);
+    assert_eq!((caps.rx, caps.whole & FI_SOURCE), (FI_TAGGED | FI_RECV | FI_SOURCE | COMM, FI_SOURCE));
+    // A half has no direction that the whole leaves out.
+    assert_eq!(ask(FI_TAGGED | FI_SEND, 0, FI_TAGGED).rx, FI_TAGGED | COMM);
+    // What is answered may be asked.
+    for (whole, tx, rx) in [(0, FI_MSG, FI_TAGGED), (FI_MSG | FI_RMA, FI_RMA, 0), (0, 0, 0)] {
+        let caps = ask(whole, tx, rx);
+        assert_eq!(ask(caps.whole, caps.tx, caps.rx), caps);
+    }
+    assert_eq!(ask(0, 0, 0).whole, ALL);
+}
+
 #[test]
 fn what_we_lack_is_named() {
-    let tx = TxAttr {
-        caps: 0,
-        mode: 0,
-        op_flags: 0,
-        msg_order: 0,
-        comp_order: 0,
-        inject_size: 0,
-        size: 0,
-        iov_limit: 0,
-        rma_iov_limit: 0,
-        tclass: 0,
-    };
+    let tx = NO_TX;
     let refused = |tx: TxAttr| {
         let hints = Hints { tx: Some(tx), ..Hints::default() };
         names(&question(hints), &settings(&[])).unwrap_err().to_string()
