@@ -237,8 +237,24 @@ fn the_report_is_drawn() {
         let dom = String::from_utf8_lossy(&done.stdout);
         assert!(!dom.contains("data-script-error"), "{sweep}: {}", &dom[..dom.len().min(300)]);
         assert!(dom.contains(&format!("data-drawn=\"{cards}\"")), "{sweep}: {}", &dom[..dom.len().min(300)]);
-        assert!(!dom.contains("NaN"), "{sweep}: a figure is not a number");
+        let shown = without_scripts(&dom);
+        for wrong in ["NaN", "Infinity", "undefined"] {
+            assert!(!shown.contains(wrong), "{sweep}: a figure is {wrong}");
+        }
     }
+}
+
+/// A page without its scripts, in whose code such words are no figures.
+fn without_scripts(page: &str) -> String {
+    let mut pieces = page.split("<script");
+    let before = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(before, |shown, piece| shown + piece.split_once("</script>").map_or("", |(_, after)| after))
+}
+
+#[test]
+fn figures_are_sought_in_what_is_shown() {
+    let page = "<p>1 NaN</p><script id=\"a\">const x = NaN;</script><p>2</p><script>Infinity</script>";
+    assert_eq!(without_scripts(page), "<p>1 NaN</p><p>2</p>");
 }
 
 #[test]
