@@ -127,7 +127,7 @@ fn errors_of_topologies_name_line_and_what_is_allowed() {
         // A vertical tab is white space, too.
         ("\u{b}\n1 2 3\n", "t.txt:2:1: the header has 3 columns; expected 2: switches servers"),
         ("1 2 3\n", "t.txt:1:1: the header has 3 columns; expected 2: switches servers"),
-        ("1 x\n", "t.txt:1:3: the number of servers is \"x\"; expected a number from 1 to 1048575"),
+        ("1 x\n", "t.txt:1:3: the number of servers is \"x\"; expected a number from 1 to 2097151"),
         ("1 2\n", "t.txt:2:1: the file ends where link 0 is expected"),
         (
             "1 2\n0 1 0 100\n1 2 0 100 1\n",
