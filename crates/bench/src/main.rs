@@ -16,7 +16,7 @@ use std::num::NonZeroU16;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use pathweave_heap::usage::{peak_rss_bytes, process_cpu};
+use pathweave_heap::usage::{available_bytes, peak_rss_bytes, process_cpu};
 use pathweave_sim::{Quiet, SimSpec, Simulation};
 use serde_json::{Map, Value, json};
 use workloads::{BENCHES, Bench, LARGEST};
@@ -180,7 +180,7 @@ fn run(bench: &Bench, threads: u16) -> Value {
 /// Runs the largest benchmark once, on all cores; an error where there is no memory for it.
 fn largest(cores: u16) -> Result<Value, String> {
     let needed = LARGEST.max_rss_bytes.unwrap_or(0);
-    let free = free_bytes().unwrap_or(0);
+    let free = available_bytes().unwrap_or(0);
     if free < needed {
         return Err(format!(
             "it may take {} GB, and {} are free",
@@ -197,13 +197,6 @@ fn largest(cores: u16) -> Result<Value, String> {
         seconds("wall_s")
     );
     Ok(value)
-}
-
-/// Memory that a program could have now.
-fn free_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1_024)
 }
 
 fn speed(value: &Value) -> f64 {

@@ -9,6 +9,7 @@ mod failure;
 mod interrupt;
 mod lab;
 mod landing;
+mod memory;
 mod ofi;
 mod options;
 mod output;

@@ -100,3 +100,29 @@ fn the_demo_ends_with_a_sentence_and_a_page() {
     assert!(lab.path("d/many-processes/report.html").exists());
     assert_eq!(lab.run(&["demo", "nonsense"]).code, 2);
 }
+
+#[test]
+fn memory_is_told_by_part() {
+    let lab = Lab::with_small();
+    let table = lab.run(&["check", "small.toml", "--memory", "--threads", "1"]);
+    assert_eq!(table.code, 0, "{}", table.err);
+    for part in ["program", "network", "queue pairs", "packets", "samples", "all", "by one thread", "available"] {
+        assert!(table.out.contains(part), "{part} is not in:\n{}", table.out);
+    }
+    let json = |threads| {
+        let done = lab.run(&["check", "small.toml", "--memory", "--json", "--threads", threads]);
+        serde_json::from_str::<serde_json::Value>(&done.out).unwrap_or_else(|why| panic!("{why}: {}", done.err))
+    };
+    let memory = json("1");
+    let parts = memory["parts"].as_array().unwrap();
+    let sum: u64 = parts.iter().map(|part| part["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(memory["total_bytes"].as_u64(), Some(sum));
+    let of = |memory: &serde_json::Value, name: &str| {
+        let part = memory["parts"].as_array().unwrap().iter().find(|part| part["part"] == name);
+        part.unwrap_or_else(|| panic!("no part {name}"))["bytes"].as_u64().unwrap()
+    };
+    // Each thread has a copy of the network.
+    let by_two = json("2");
+    assert_eq!(by_two["threads"], 2);
+    assert_eq!(of(&by_two, "network"), 2 * of(&memory, "network"));
+}

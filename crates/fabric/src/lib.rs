@@ -31,6 +31,7 @@ mod source_route;
 mod switch;
 mod transit;
 mod watch;
+mod weight;
 mod window;
 mod wires;
 
@@ -45,3 +46,4 @@ pub use port::PortStats;
 pub use prefetch::{prefetch, prefetch_line};
 pub use source_route::{Attachment, RouteHop, SourceRoutes};
 pub use watch::{PfcTrouble, PfcWatch};
+pub use weight::FabricBytes;

@@ -25,6 +25,11 @@ impl Link {
         Link { packets: Ring::new(), next: Time::MAX, last: Time::ZERO, impaired: false }
     }
 
+    /// Places for packets on it, used or not.
+    pub(crate) fn places(&self) -> usize {
+        self.packets.places()
+    }
+
     /// Begins to load the next packets to arrive.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {

@@ -241,6 +241,11 @@ impl<P: Copy> Contents<P> {
         Contents { slots: Vec::new(), free: Vec::new() }
     }
 
+    /// Bytes on the heap.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.slots.capacity() * size_of::<P>() + self.free.capacity() * size_of::<u32>()) as u64
+    }
+
     #[inline]
     pub(crate) fn insert(&mut self, content: P) -> u32 {
         if let Some(slot) = self.free.pop() {

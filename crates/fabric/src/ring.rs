@@ -13,7 +13,7 @@ pub(crate) struct Ring<T> {
 }
 
 /// Places of the first allocation.
-const FIRST_PLACES: usize = 8;
+pub(crate) const FIRST_PLACES: usize = 8;
 
 impl<T: Copy> Ring<T> {
     pub(crate) fn new() -> Self {
@@ -23,6 +23,11 @@ impl<T: Copy> Ring<T> {
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.head == self.tail
+    }
+
+    /// Places it has, used or not.
+    pub(crate) fn places(&self) -> usize {
+        self.places.len()
     }
 
     #[inline(always)]

@@ -1,4 +1,6 @@
-//! Time and memory this process used, as the operating system tells.
+//! Time and memory this process used and may have, as the operating system tells.
+
+use std::fs::read_to_string;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -16,8 +18,62 @@ pub fn process_cpu() -> std::time::Duration {
 
 /// Largest resident memory of the process so far, bytes; 0 where unknown. Runs side by side share it.
 pub fn peak_rss_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kb = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    kb.unwrap_or(0) * 1_024
+    of_process("VmHWM:")
+}
+
+/// Resident memory of the process now, bytes; 0 where unknown.
+pub fn rss_bytes() -> u64 {
+    of_process("VmRSS:")
+}
+
+/// Memory that this process could have now, bytes: what the machine has left, and no more than a limit on its control
+/// group leaves. `None` where the system does not tell.
+pub fn available_bytes() -> Option<u64> {
+    let of_machine = kilobytes(&read_to_string("/proc/meminfo").ok()?, "MemAvailable:")?;
+    Some(of_group().map_or(of_machine, |of_group| of_machine.min(of_group)))
+}
+
+fn of_process(field: &str) -> u64 {
+    kilobytes(&read_to_string("/proc/self/status").unwrap_or_default(), field).unwrap_or(0)
+}
+
+/// What a line such as "VmRSS:   1234 kB" says, in bytes.
+fn kilobytes(text: &str, field: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1_024)
+}
+
+/// What the limits on the control groups of this process leave, if there are any (version 2).
+fn of_group() -> Option<u64> {
+    let groups = read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let number = |name: String| read_to_string(name).ok()?.trim().parse::<u64>().ok();
+    // A limit on a group is one on all groups within it.
+    let folders = std::path::Path::new(own).ancestors().map(|folder| {
+        let folder = std::path::Path::new("/sys/fs/cgroup").join(folder);
+        let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+        // "max" where there is no limit, which is no number.
+        Some(number(file("memory.max"))?.saturating_sub(number(file("memory.current"))?))
+    });
+    folders.flatten().min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_by_their_field() {
+        let text = "VmPeak:\t    9 kB\nVmHWM:\t  2048 kB\nThreads:\t1\n";
+        assert_eq!(kilobytes(text, "VmHWM:"), Some(2_048 * 1_024));
+        assert_eq!(kilobytes(text, "VmRSS:"), None);
+        assert_eq!(kilobytes("VmHWM: many kB", "VmHWM:"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_has_memory_and_may_have_more() {
+        assert!(0 < rss_bytes() && rss_bytes() <= peak_rss_bytes());
+        assert!(available_bytes().is_some_and(|bytes| bytes > 1 << 20));
+    }
 }

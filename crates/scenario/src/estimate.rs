@@ -3,12 +3,11 @@
 use pathweave_policy::Service;
 use pathweave_sim::{Footprint, SimSpec};
 use pathweave_topo::PathFinder;
-use pathweave_units::Time;
 use pathweave_workload::{Message, MessageGraph};
 use serde::Serialize;
 
 use crate::acks::{Company, Packets};
-use crate::memory;
+use crate::memory::Memory;
 
 /// Packet-hops a CPU second of one core carries between this many hosts, by the benchmarks (docs/benchmarks.md): the
 /// more hosts, the less of their state is in caches.
@@ -54,12 +53,11 @@ fn range(estimate: f64, factor: f64) -> (f64, f64) {
 }
 
 impl Estimate {
-    /// `completion` is before the end of any run.
     pub(crate) fn new(
         spec: &SimSpec,
         finder: &mut PathFinder<'_>,
         footprint: &Footprint,
-        completion: Time,
+        memory: &Memory,
     ) -> Self {
         let company = Company::new(spec);
         let a_hop_s = 1.0 / packet_hops_per_cpu_s(spec.topology.hosts());
@@ -82,7 +80,7 @@ impl Estimate {
         let cpu_s = of_hops_s
             + a_message_s * spec.graph.messages().len() as f64
             + A_COMPUTATION_S * spec.graph.computes().len() as f64;
-        let memory_bytes = memory::bytes(spec, footprint, completion);
+        let memory_bytes = memory.total_bytes as f64;
         Estimate {
             packet_hops,
             cpu_s,

@@ -9,6 +9,7 @@ use pathweave_workload::Bounds;
 use serde::Serialize;
 
 use crate::estimate::Estimate;
+use crate::memory::{Memory, Process};
 use crate::prepare::Prepared;
 
 /// Pairs of switches whose paths are counted at most.
@@ -29,6 +30,8 @@ pub struct Inspection {
     pub bounds: BoundTimes,
     /// What a run will cost.
     pub estimate: Estimate,
+    /// What it takes of memory, by part.
+    pub memory: Memory,
     /// Assumptions made about input files, input not used.
     pub notes: Vec<String>,
 }
@@ -156,18 +159,33 @@ pub struct BoundTimes {
 }
 
 impl Prepared {
-    /// What can be said of the scenario before it runs.
+    /// What can be said of the scenario before it runs, by one thread.
     pub fn inspect(&self) -> Inspection {
+        self.inspect_in(Process::ONE_THREAD)
+    }
+
+    /// What the run takes of memory in this process.
+    pub fn memory_in(&self, process: Process) -> Memory {
+        let spec = &self.spec;
+        let notification = spec.task_notification().expect("it was checked when the run was set up");
+        let bounds = Bounds::from_graph(&spec.graph, notification, |host| spec.topology.host_rate(host));
+        Memory::new(spec, &Routing::whole(&spec.topology), &self.footprint, bounds.completion(), process)
+    }
+
+    /// What can be said of the scenario before it runs in this process.
+    pub fn inspect_in(&self, process: Process) -> Inspection {
         let spec = &self.spec;
         let routing = Routing::whole(&spec.topology);
         let mut finder = PathFinder::new(&spec.topology, &routing);
         let notification = spec.task_notification().expect("it was checked when the run was set up");
         let bounds = Bounds::from_graph(&spec.graph, notification, |host| spec.topology.host_rate(host));
+        let memory = Memory::new(spec, &routing, &self.footprint, bounds.completion(), process);
         let ns = |time: Time| time.as_ps() as f64 / 1e3;
         Inspection {
             name: spec.name.clone(),
             seed: spec.seed,
-            estimate: Estimate::new(spec, &mut finder, &self.footprint, bounds.completion()),
+            estimate: Estimate::new(spec, &mut finder, &self.footprint, &memory),
+            memory,
             network: network(&spec.topology, &spec.routing, &mut finder),
             traffic: self.traffic(),
             bounds: BoundTimes {

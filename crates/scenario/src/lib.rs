@@ -19,6 +19,7 @@ mod text;
 pub use estimate::Estimate;
 pub use inspect::{BoundTimes, ExplicitPaths, GroupSize, Inspection, NetworkSize, Paths, Tier, TrafficSize};
 pub use load::{Changes, Loaded};
+pub use memory::{Memory, MemoryPart, Process};
 pub use model::{
     NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig, Scenario, Verb, WorkloadEntry,
 };

@@ -35,6 +35,20 @@ pub struct Prepared {
 impl Loaded {
     /// Builds network and messages, and checks everything that can be wrong before a run.
     pub fn prepare(&self) -> Result<Prepared, Diagnostics> {
+        let drafted = self.draft()?;
+        self.try_out(&drafted.spec)?;
+        Ok(drafted)
+    }
+
+    /// Sets a run up and plays its first window, for what only the simulator can refuse.
+    pub fn try_out(&self, spec: &SimSpec) -> Result<(), Diagnostics> {
+        Simulation::whole(spec).map_err(|why| self.sim_error(&why))?.try_out();
+        Ok(())
+    }
+
+    /// Builds network and messages, and checks what can be wrong with them. Nothing is made yet of what a run takes of
+    /// memory; [`Loaded::try_out`] is to follow.
+    pub fn draft(&self) -> Result<Prepared, Diagnostics> {
         let topology = self.topology()?;
         self.check_faults(&topology)?;
         let (graph, of_workloads) = self.messages(&topology)?;
@@ -80,8 +94,9 @@ impl Loaded {
             verify: scenario.run.verify,
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };
-        // What only the simulator can refuse is refused before anything else happens.
-        let footprint = Simulation::whole(&spec).map_err(|why| self.sim_error(&why))?.try_out();
+        // A notification that is too short would make every figure of the run wrong.
+        spec.task_notification().map_err(|why| self.sim_error(&why))?;
+        let footprint = Footprint::of(&spec);
         Ok(Prepared { spec, notes, footprint })
     }
 

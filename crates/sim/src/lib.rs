@@ -46,7 +46,7 @@ mod window;
 mod work;
 
 pub use capture::{Capture, CaptureFilter, Frames};
-pub use footprint::Footprint;
+pub use footprint::{Footprint, Sizes, Weight};
 pub use ideal::ideal_fct;
 pub use monitor::{Control, Monitor, Quiet, Snapshot};
 pub use paths::{PathProfile, profile};

@@ -11,7 +11,7 @@ use pathweave_units::{Duration, Time};
 use crate::calendar::Calendar;
 use crate::central::Central;
 use crate::faults::agenda;
-use crate::footprint::Footprint;
+use crate::footprint::Weight;
 use crate::forwarding;
 use crate::mail::Boxes;
 use crate::monitor::{Control, Monitor, Quiet};
@@ -88,9 +88,8 @@ impl<'a> Simulation<'a> {
         self
     }
 
-    /// Runs its first window and no more, for what only a run can refuse. No records are made; what its state weighs is
-    /// told.
-    pub fn try_out(self) -> Footprint {
+    /// Runs its first window and no more, for what only a run can refuse. No records are made.
+    pub fn try_out(self) {
         match self.0 {
             Width::Two(runner) => runner.try_out(),
             Width::Four(runner) => runner.try_out(),
@@ -100,6 +99,11 @@ impl<'a> Simulation<'a> {
 
     /// Runs it to its end.
     pub fn run(self, monitor: &mut dyn Monitor) -> RunResult {
+        self.run_and_weigh(monitor).0
+    }
+
+    /// Runs it to its end, and tells what its parts had grown to.
+    pub fn run_and_weigh(self, monitor: &mut dyn Monitor) -> (RunResult, Weight) {
         match self.0 {
             Width::Two(runner) => runner.run(monitor),
             Width::Four(runner) => runner.run(monitor),
@@ -165,13 +169,11 @@ impl<'a, const C: usize> Runner<'a, C> {
         self.shards().for_each(|shard| shard.observers.seen = Some(Vec::new()));
     }
 
-    fn try_out(mut self) -> Footprint {
-        let footprint = self.shards().next().expect("there is a part").footprint();
+    fn try_out(mut self) {
         self.play(1, &mut Quiet);
-        footprint
     }
 
-    pub(crate) fn run(mut self, monitor: &mut dyn Monitor) -> RunResult {
+    pub(crate) fn run(mut self, monitor: &mut dyn Monitor) -> (RunResult, Weight) {
         let most = self.spec.stop.max_events.unwrap_or(u64::MAX);
         let (how, others_cpu_s) = self.play(most, monitor);
         let Runner { shards, mut central, .. } = self;
@@ -180,9 +182,11 @@ impl<'a, const C: usize> Runner<'a, C> {
         monitor.look(&central.snapshot(&whole, how.2));
         whole.note_last_losses();
         central.take_notes(&mut whole);
+        let mut weight = Weight::default();
+        whole.shards.iter().for_each(|shard| weight.add(shard));
         let mut result = central.into_result(&mut whole, how);
         result.info.cpu_s = others_cpu_s;
-        result
+        (result, weight)
     }
 
     /// Goes on until the run is over or has had so many events. Why it ended, in words, and when; and the CPU time of other

@@ -198,7 +198,7 @@ mod tests {
         for shard in runner.shards() {
             shard.windows.shuffle = seed.map(|seed| Rng::for_component(seed, "hosts", 0));
         }
-        let result = runner.run(&mut Quiet);
+        let (result, _) = runner.run(&mut Quiet);
         assert_eq!(result.info.ended, EndReason::Completed, "{}", result.info.ended_detail);
         (result.info.digest, format!("{:?}", (result.flows, result.jobs)))
     }

@@ -205,6 +205,15 @@ impl Topology {
     pub fn switch_node(&self, index: usize) -> NodeId {
         NodeId(self.hosts + index as u32)
     }
+    /// Bytes it takes on the heap.
+    pub fn memory_bytes(&self) -> u64 {
+        let graph = size_of_val(&self.links[..])
+            + size_of_val(&self.first_port[..])
+            + size_of_val(&self.ports[..])
+            + self.switches.capacity() * size_of::<Switch>();
+        let names: usize = self.switches.iter().map(|switch| switch.name.capacity()).sum();
+        (graph + names) as u64 + self.names.memory_bytes()
+    }
     pub(crate) fn names(&self) -> &Names {
         &self.names
     }

@@ -147,6 +147,16 @@ impl Names {
         }
         Ok(Names { hosts, node_of })
     }
+
+    /// Bytes on the heap.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let text = |name: &String| size_of::<String>() + name.capacity();
+        let of_hosts: usize = self.hosts.iter().flatten().map(text).sum();
+        // A table keeps an eighth of its places free and has a byte beside each.
+        let entry = size_of::<(String, NodeId)>() + 1;
+        let texts: usize = self.node_of.keys().map(String::capacity).sum();
+        (of_hosts + texts + self.node_of.capacity() * entry * 8 / 7) as u64
+    }
 }
 
 /// 12 for "host12"; nothing for "host012" or "switch12".

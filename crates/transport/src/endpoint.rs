@@ -112,6 +112,16 @@ pub struct Endpoint<P> {
 impl<P> Endpoint<P> {
     /// Cache lines at its beginning that any packet touches.
     pub(crate) const HOT_LINES: usize = 5;
+    /// Bytes of a queue pair, without what it and its policy allocate.
+    pub const QUEUE_PAIR_BYTES: usize = size_of::<Slot<Qp<P>>>();
+    /// Bytes that a queue pair keeps of a packet in flight.
+    pub const IN_FLIGHT_BYTES: usize = crate::send::flight::SLOT_BYTES;
+
+    /// Bytes of the places for queue pairs: as many as have existed at a time, rounded up as vectors grow. What queue pairs
+    /// and their policies allocate is not in it.
+    pub fn queue_pair_bytes(&self) -> u64 {
+        self.qps.bytes() as u64
+    }
 }
 
 impl<P: Policy> Endpoint<P> {

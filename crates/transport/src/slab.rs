@@ -46,6 +46,11 @@ impl<T: Numbered> Slab<T> {
         Slab { slots: Vec::new(), places: Vec::new(), free: None }
     }
 
+    /// Bytes of its places, taken or not.
+    pub(crate) fn bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot<T>>() + self.places.capacity() * size_of::<u32>()
+    }
+
     /// Puts in what `make` builds for its number; `None` when all 2^18 - 2 slots are taken.
     pub(crate) fn insert_with(&mut self, make: impl FnOnce(QpNum) -> T) -> Option<QpNum> {
         let (index, generation) = self.take_slot()?;

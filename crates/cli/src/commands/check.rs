@@ -1,13 +1,15 @@
 //! `pathweave check`.
 
 use clap::Args;
+use pathweave_heap::usage::available_bytes;
 use pathweave_results::Quantity;
-use pathweave_scenario::{Inspection, Loaded};
+use pathweave_scenario::{Inspection, Loaded, Memory};
 use serde::Serialize;
 use std::path::PathBuf;
 
 use crate::failure::{Failure, Outcome};
-use crate::options::Changes;
+use crate::memory;
+use crate::options::{Changes, Threads};
 use crate::terminal;
 
 #[derive(Args, Debug)]
@@ -16,15 +18,44 @@ pub(crate) struct CheckArgs {
     pub(crate) scenario: PathBuf,
     #[command(flatten)]
     pub(crate) changes: Changes,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+    /// Tell the memory that a run takes, by part, and nothing else. The run is not set up for it
+    #[arg(long)]
+    pub(crate) memory: bool,
     /// Print it all as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
+    let process = memory::process();
     let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
-    let prepared = loaded.prepare()?;
-    let inspection = prepared.inspect();
+    let mut prepared = loaded.draft()?;
+    let process = process.with_threads_of(&args.threads.of(&prepared.spec, 1));
+    if args.memory {
+        let memory = prepared.memory_in(process);
+        let available = available_bytes();
+        if args.json {
+            let available_bytes = available;
+            #[derive(Serialize)]
+            struct Report<'a> {
+                #[serde(flatten)]
+                memory: &'a Memory,
+                available_bytes: Option<u64>,
+            }
+            terminal::out(&super::json(&Report { memory: &memory, available_bytes }));
+        } else {
+            terminal::out(&memory::table(&memory, available));
+        }
+        return Ok(Outcome::Done);
+    }
+    match memory::refusal(&prepared.memory_in(process)) {
+        // Setting it up takes as much as the run does at first.
+        Some(why) => prepared.notes.push(format!("not set up for a trial: {why}")),
+        None => loaded.try_out(&prepared.spec)?,
+    }
+    let inspection = prepared.inspect_in(process);
     let scenario = &prepared.spec.scenario_toml;
     if args.json {
         #[derive(Serialize)]

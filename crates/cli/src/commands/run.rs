@@ -10,6 +10,7 @@ use super::{default_folder, output};
 use crate::execute::execute;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
+use crate::memory;
 use crate::options::{Changes, Talk, Threads};
 use crate::progress::Reporter;
 use crate::terminal;
@@ -28,14 +29,24 @@ pub(crate) struct RunArgs {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Files for other programs")]
     pub(crate) traces: TraceArgs,
+    /// Run it even if it may take more memory than there is
+    #[arg(long)]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) talk: Talk,
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
+    let process = memory::process();
     let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
-    let prepared = loaded.prepare()?;
-    let spec = &prepared.spec;
+    let prepared = loaded.draft()?;
+    let spec = &args.threads.of(&prepared.spec, 1);
+    if !args.force
+        && let Some(why) = memory::refusal(&prepared.memory_in(process.with_threads_of(spec)))
+    {
+        return Err(Failure::Input(format!("{why}; --force runs it all the same")));
+    }
+    loaded.try_out(spec)?;
     let target =
         args.out.clone().unwrap_or_else(|| default_folder(&format!("{}-seed{}", spec.name, spec.seed)));
     let folder = ResultFolder::create(&target).map_err(output)?;
@@ -52,7 +63,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let interrupt = Interrupt::listen()?;
     let progress = reporter.start(&spec.name, spec.name.len());
     let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
-    let finished = execute(&loaded, &args.threads.of(spec, 1), progress, &interrupt, tap)?;
+    let finished = execute(&loaded, spec, progress, &interrupt, tap)?;
     folder.write_run(&finished.run, &finished.summary).map_err(output)?;
     folder.commit().map_err(output)?;
     for note in traces.write(&finished.run)? {

@@ -37,7 +37,10 @@ pub(crate) struct Slot {
     pub(crate) retransmitted: bool,
 }
 
-const _: () = assert!(size_of::<Slot>() == 32);
+/// Bytes of what is kept of a packet.
+pub(crate) const SLOT_BYTES: usize = size_of::<Slot>();
+
+const _: () = assert!(SLOT_BYTES == 32);
 
 const EMPTY: Slot = Slot {
     sent_at: Time::ZERO,

@@ -1,0 +1,97 @@
+//! What a run takes of memory, beside what there is.
+
+use std::num::NonZeroU16;
+
+use pathweave_heap::usage::{available_bytes, rss_bytes};
+use pathweave_results::Quantity;
+use pathweave_scenario::{Memory, MemoryPart, Process};
+use pathweave_sim::SimSpec;
+
+/// This process, as long as it has not read anything.
+pub(crate) fn process() -> Own {
+    Own(rss_bytes())
+}
+
+/// Bytes that a process has before it reads anything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own(u64);
+
+impl Own {
+    /// The process in which this run is made.
+    pub(crate) fn with_threads_of(self, spec: &SimSpec) -> Process {
+        Process { threads: spec.threads.unwrap_or(NonZeroU16::MIN), own_bytes: self.0 }
+    }
+}
+
+fn bytes(bytes: u64) -> String {
+    Quantity::Bytes.show(bytes as f64)
+}
+
+/// Why a run should not be made on this machine now, and what would make it smaller; nothing if it fits.
+pub(crate) fn refusal(memory: &Memory) -> Option<String> {
+    let available = available_bytes()?;
+    refused(memory, available)
+}
+
+fn refused(memory: &Memory, available: u64) -> Option<String> {
+    if memory.total_bytes <= available {
+        return None;
+    }
+    let of = |name: &str| memory.parts.iter().find(|part| part.part == name).map_or(0, |part| part.bytes);
+    let largest = memory.parts.iter().max_by_key(|part| part.bytes)?;
+    let mut advice = vec![format!("the largest part is \"{}\", {}", largest.part, bytes(largest.bytes))];
+    if of("samples") > available / 20 {
+        advice.push("observe.interval = \"0s\" takes no samples".to_owned());
+    }
+    if memory.threads > 1 {
+        advice.push("fewer --threads take less".to_owned());
+    }
+    Some(format!(
+        "the run takes about {}, and {} are available ({}; `pathweave check --memory` tells all parts)",
+        bytes(memory.total_bytes),
+        bytes(available),
+        advice.join("; ")
+    ))
+}
+
+/// A line a part, their sum, and what there is.
+pub(crate) fn table(memory: &Memory, available: Option<u64>) -> String {
+    let line = |name: &str, size: u64, what: &str| format!("{name:<12} {:>10}  {what}\n", bytes(size));
+    let parts = memory.parts.iter().map(|&MemoryPart { part, bytes, what }| line(part, bytes, what));
+    let threads =
+        if memory.threads == 1 { "one thread".to_owned() } else { format!("{} threads", memory.threads) };
+    let all = line("all", memory.total_bytes, &format!("by {threads}"));
+    let there = available.map(|available| line("available", available, "now"));
+    parts.chain([all]).chain(there).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(threads: u16) -> Memory {
+        let part = |part, bytes| MemoryPart { part, bytes, what: "" };
+        let parts = vec![part("network", 3_000_000), part("samples", 7_000_000)];
+        Memory { threads, parts, total_bytes: 10_000_000 }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_advice() {
+        assert_eq!(refused(&memory(2), 10_000_000), None);
+        let why = refused(&memory(2), 9_000_000).expect("it does not fit");
+        for part in ["10 MB", "9 MB", "\"samples\", 7 MB", "observe.interval", "--threads"] {
+            assert!(why.contains(part), "{part}: {why}");
+        }
+        let why = refused(&memory(1), 9_000_000).expect("it does not fit");
+        assert!(!why.contains("--threads"), "{why}");
+    }
+
+    #[test]
+    fn a_line_a_part() {
+        let text = table(&memory(2), Some(9_000_000));
+        let words: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(words[1], ["samples", "7", "MB"]);
+        assert_eq!(words[2], ["all", "10", "MB", "by", "2", "threads"]);
+        assert_eq!(words[3], ["available", "9", "MB", "now"]);
+    }
+}
