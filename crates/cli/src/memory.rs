@@ -79,7 +79,7 @@ mod tests {
     fn what_does_not_fit_is_refused_with_advice() {
         assert_eq!(refused(&memory(2), 10_000_000), None);
         let why = refused(&memory(2), 9_000_000).expect("it does not fit");
-        for part in ["10 MB", "9 MB", "\"samples\", 7 MB", "observe.interval", "--threads"] {
+        for part in ["10.00 MB", "9.000 MB", "\"samples\", 7.000 MB", "observe.interval", "--threads"] {
             assert!(why.contains(part), "{part}: {why}");
         }
         let why = refused(&memory(1), 9_000_000).expect("it does not fit");
@@ -90,8 +90,8 @@ mod tests {
     fn a_line_a_part() {
         let text = table(&memory(2), Some(9_000_000));
         let words: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(words[1], ["samples", "7", "MB"]);
-        assert_eq!(words[2], ["all", "10", "MB", "by", "2", "threads"]);
-        assert_eq!(words[3], ["available", "9", "MB", "now"]);
+        assert_eq!(words[1], ["samples", "7.000", "MB"]);
+        assert_eq!(words[2], ["all", "10.00", "MB", "by", "2", "threads"]);
+        assert_eq!(words[3], ["available", "9.000", "MB", "now"]);
     }
 }

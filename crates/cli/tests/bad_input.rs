@@ -293,20 +293,32 @@ fn several_mistakes_are_all_shown() {
     );
 }
 
-/// A run of 80 s that is sampled each nanosecond keeps terabytes of samples.
+/// A run of half a minute that is sampled each nanosecond keeps terabytes of samples.
 #[test]
 fn what_does_not_fit_into_memory_is_not_run() {
     let lab = Lab::with_small();
-    let sets = ["--set", "observe.interval=1ns", "--set", "observe.max_samples=4000000000"];
-    let huge = [&sets[..], &["--set", "workload[0].size=1TB"]].concat();
-    let parts = ["the run takes about", "are available", "\"samples\"", "observe.interval", "--force", "check --memory"];
+    let sets = [
+        "observe.interval=1ns",
+        "observe.max_samples=4000000000",
+        "workload[0].size=4GB",
+        "topology.rate=1Gbps",
+    ];
+    let huge = sets.iter().flat_map(|set| ["--set", set]).collect::<Vec<_>>();
+    let parts = [
+        "the run takes about",
+        "are available",
+        "\"samples\"",
+        "observe.interval",
+        "--force",
+        "check --memory",
+    ];
     refused(&lab, &[&["run", "small.toml"][..], &huge].concat(), &parts);
     // `check` only tells.
     let done = lab.run(&[&["check", "small.toml", "--threads", "1"][..], &huge].concat());
     assert_eq!(done.code, 0, "{}", done.err);
     assert!(done.out.contains("not set up for a trial: the run takes about"), "{}", done.out);
     // It is made all the same if the user insists; here its end comes soon.
-    let soon = ["--set", "run.until=1us", "--force", "--quiet", "--out", "forced"];
+    let soon = ["--set", "run.max_events=20", "--force", "--quiet", "--out", "forced"];
     let done = lab.run(&[&["run", "small.toml"][..], &huge, &soon].concat());
     assert!(lab.path("forced/summary.json").exists(), "{}", done.err);
 }

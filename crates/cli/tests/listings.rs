@@ -106,12 +106,15 @@ fn memory_is_told_by_part() {
     let lab = Lab::with_small();
     let table = lab.run(&["check", "small.toml", "--memory", "--threads", "1"]);
     assert_eq!(table.code, 0, "{}", table.err);
-    for part in ["program", "network", "queue pairs", "packets", "samples", "all", "by one thread", "available"] {
+    for part in
+        ["program", "network", "queue pairs", "packets", "samples", "all", "by one thread", "available"]
+    {
         assert!(table.out.contains(part), "{part} is not in:\n{}", table.out);
     }
     let json = |threads| {
         let done = lab.run(&["check", "small.toml", "--memory", "--json", "--threads", threads]);
-        serde_json::from_str::<serde_json::Value>(&done.out).unwrap_or_else(|why| panic!("{why}: {}", done.err))
+        serde_json::from_str::<serde_json::Value>(&done.out)
+            .unwrap_or_else(|why| panic!("{why}: {}", done.err))
     };
     let memory = json("1");
     let parts = memory["parts"].as_array().unwrap();
