@@ -2,8 +2,8 @@
 //!
 //! What is there from the start is counted: so many pieces of each kind, each as large as the compiler makes it
 //! ([`Sizes`]). What grows while the run goes follows from what its messages pass and how many packets are on their way at
-//! a time (`ways.rs`). This is an estimate: it is too low where networks are oversubscribed and queues stay full. The whole
-//! is right to a factor of 1.5 (docs/scenario.md has figures).
+//! a time (`ways.rs`). This is an estimate, and too low where networks are oversubscribed and queues stay full;
+//! docs/scenario.md has figures.
 
 mod open;
 mod ways;
