@@ -181,7 +181,8 @@ fn places(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, usize)> {
     panels.flat_map(|(p, _)| xs().map(move |(x, _)| (p, x))).collect()
 }
 
-/// The compared numbers of one seed with their panels, one a panel and sweep value, for all curves one each.
+/// The compared numbers of one seed with their panels, one a panel and sweep value, for all curves one each; of peaks one a
+/// panel.
 fn compared(
     figure: &FigurePlan,
     claim: &Claim,
@@ -190,44 +191,69 @@ fn compared(
     seed: usize,
 ) -> Vec<(usize, Option<f64>)> {
     let mut found = Vec::new();
-    for (p, x) in places(figure, claim) {
+    for (p, xs) in groups(figure, claim) {
         let panel = &figure.panels[p];
         let about = |one: &&Series| match claim.series.as_str() {
             "*" => true,
             name => one.name == name && (one.variant.is_none() || one.variant == variant),
         };
+        let largest = |panel: usize, series: &str, variant: Option<Variant>, xs: &[usize], measure: &str| {
+            let values = xs.iter().map(|&x| figure.value(panel, series, variant, x, measure, seed));
+            over(Over::Max, &values.collect::<Option<Vec<_>>>()?)
+        };
         let present = figure.figure.file.series.iter().filter(|one| one.is_in(panel));
         for one in present.filter(about) {
-            let value = figure.value(p, &one.name, one.variant, x, &claim.measure, seed);
+            let value = largest(p, &one.name, one.variant, &xs, &claim.measure);
             let Some(versus) = &claim.versus else {
                 found.push((p, value));
                 continue;
             };
             let against = match versus.against {
                 None => Some(versus.series.as_deref().unwrap_or(&one.name)),
-                Some(Against::BestOfPanel) => rivals::best(figure, claim, (p, x)),
+                Some(Against::BestOfPanel) => rivals::best(figure, claim, (p, xs[0])),
                 Some(Against::EveryOther) => {
-                    rival.filter(|rival| rivals::mean(figure, claim, (p, x), rival).is_some())
+                    rival.filter(|rival| rivals::mean(figure, claim, (p, xs[0]), rival).is_some())
                 }
             };
             let other = versus.panel.as_ref().map_or(Some(p), |name| figure.panel(name));
             let (Some(series), Some(other)) = (against, other) else { continue };
             let measure = versus.measure.as_ref().unwrap_or(&claim.measure);
-            let base = figure.value(other, series, variant, x, measure, seed);
+            // A value of the sweep that does not run at this size leaves nothing to compare with.
+            let at = versus.at.as_ref().map(|at| figure.xs.iter().position(|x| *x == plain(at)));
+            let there = match at {
+                None => xs.clone(),
+                Some(found) => found.into_iter().collect(),
+            };
+            let base = largest(other, series, variant, &there, measure);
             found.push((p, base.zip(value).and_then(|(base, value)| relation(claim.compare, value, base))));
         }
     }
     found
 }
 
+/// Panels with the values of the sweep of which one number is made: one each, or for peaks all of a panel.
+fn groups(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, Vec<usize>)> {
+    let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
+    for (p, x) in places(figure, claim) {
+        match groups.last_mut() {
+            Some((last, xs)) if claim.peak && *last == p => xs.push(x),
+            _ => groups.push((p, vec![x])),
+        }
+    }
+    groups
+}
+
 /// `None` where something is compared with nothing.
 fn relation(compare: Compare, value: f64, base: f64) -> Option<f64> {
+    if compare == Compare::Difference {
+        return Some(value - base);
+    }
     // No pauses in either is no change.
     let ratio = if value == base { 1.0 } else { value / base };
     ratio.is_finite().then_some(match compare {
         Compare::Ratio => ratio,
         Compare::Reduction => 1.0 - ratio,
-        Compare::Increase => ratio - 1.0,
+        Compare::Increase | Compare::Difference => ratio - 1.0,
     })
 }
 
