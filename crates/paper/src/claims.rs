@@ -386,6 +386,8 @@ mod tests {
         assert_eq!(relation(Compare::Increase, 3.0, 2.0), Some(0.5));
         assert_eq!(relation(Compare::Ratio, 3.0, 0.0), None);
         assert_eq!(relation(Compare::Reduction, 0.0, 0.0), Some(0.0));
+        assert_eq!(relation(Compare::Difference, 3.0, 5.0), Some(-2.0));
+        assert_eq!(relation(Compare::Difference, 3.0, 0.0), Some(3.0));
     }
 
     const HEAD: &str =
@@ -438,5 +440,46 @@ mod tests {
             [&[&one(1.0), &one(2.0), &one(2.0)], &[&[None], &one(2.0), &one(2.0)]];
         let found = judged("series = 'a'\nversus = { series = 'b' }\nat_most = 1.0", &rows);
         assert!(!found[0].agrees && found[0].why.contains("second (none)"), "{}", found[0].why);
+    }
+
+    /// Two curves over three values of a sweep, one seed: `a` has 1, 4, 2 and `b` has 3, 3, 8.
+    fn swept(claim: &str) -> Verdict {
+        let text = format!(
+            "title = 't'\nsection = 's'\nscenario = 's.toml'\nseries = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+             sweep = {{ key = 'k', values = [1, 2, 3] }}\nplot = {{ kind = 'lines', measure = 'm' }}\n\
+             [[measure]]\nname = 'm'\nof = 'fct'\n{HEAD}series = 'a'\n{claim}"
+        );
+        let file: crate::model::FigureFile = toml::from_str(&text).unwrap();
+        let figure = crate::catalogue::Figure { id: "1".to_owned(), file };
+        crate::check::check("p", &BTreeMap::new(), &figure).unwrap();
+        let point = |series: usize, x: usize, value: f64| {
+            let observed = crate::extract::Observed { values: vec![Some(value)], ..Default::default() };
+            crate::plan::Point { panel: 0, series, x, observed: vec![Some(observed)] }
+        };
+        let values = [[1.0, 4.0, 2.0], [3.0, 3.0, 8.0]];
+        let points = (0..2)
+            .flat_map(|s| (0..3).map(move |x| (s, x)))
+            .map(|(s, x)| point(s, x, values[s][x]))
+            .collect();
+        let plan = FigurePlan {
+            panels: vec![Panel::default()],
+            xs: ["1", "2", "3"].map(str::to_owned).to_vec(),
+            seeds: vec![1],
+            points,
+            says: String::new(),
+            looked_at: String::new(),
+            figure,
+        };
+        judge(&plan, &plan.figure.file.claim[0]).remove(0)
+    }
+
+    #[test]
+    fn peaks_are_compared_wherever_they_are_and_growth_with_another_value() {
+        // Peaks 4 and 8; point by point the mean would be (1/3 + 4/3 + 1/4) / 3.
+        assert_eq!(swept("peak = true\nversus = { series = 'b' }\nat_most = 1").measured, "0.50x");
+        let grown = swept("at = [3]\nversus = { at = 1 }\ncompare = 'difference'\nat_least = 1\nat_most = 1");
+        assert!(grown.agrees && grown.measured == "1.00x", "{}", grown.measured);
+        let of_b = "at = [3]\nversus = { series = 'b', at = 1 }\nat_most = 1";
+        assert_eq!(swept(of_b).measured, "0.67x");
     }
 }
