@@ -48,10 +48,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ofi", &["units", "tagged", "datapath", "neighbour"]),
     // Of the fabric and the simulator it knows what a run is configured with, and the ideal to compare with.
     ("lab", &["units", "policy", "topo", "fabric", "workload", "results", "execution", "sim", "datapath"]),
-    // Plans runs and judges their results; whoever uses it executes them.
-    ("paper", &["policy", "scenario", "results"]),
     // Plans runs and keeps what they leave; whoever uses it executes them.
     ("sweep", &["units", "scenario", "results"]),
+    // Plans runs and judges their results, and keeps finished runs as sweeps do; whoever uses it executes them.
+    ("paper", &["policy", "scenario", "results", "sweep"]),
     // Measurements over the datapath, and the report of them.
     ("perf", &["heap", "datapath"]),
     (

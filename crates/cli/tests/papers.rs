@@ -3,6 +3,9 @@
 mod common;
 
 use std::path::Path;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use common::{Done, Lab, names};
 
@@ -57,11 +60,13 @@ fn a_folder_with_page_pictures_and_data_appears_whole() {
     assert!(done.out.contains("ours, published") && done.out.contains("does not agree"), "{}", done.out);
     assert_eq!(names(&lab.path("out")), ["tiny"]);
     let files = [
+        ".lock",
         "claims.json",
         "figure-1.png",
         "figure-1.svg",
         "index.html",
         "measures.csv",
+        "runs",
         "samples.csv",
         "traces.csv",
     ];
@@ -81,8 +86,9 @@ fn a_folder_with_page_pictures_and_data_appears_whole() {
 fn results_do_not_depend_on_jobs_and_replace_older_ones() {
     let lab = Lab::new();
     let measures = |jobs: &str| {
-        let done =
-            run(&lab, &["tiny", "--figure", "1", "--jobs", jobs, "--out", "out", "--seeds", "1", "--quiet"]);
+        let words =
+            ["tiny", "--figure", "1", "--jobs", jobs, "--out", "out", "--seeds", "1", "--quiet", "--fresh"];
+        let done = run(&lab, &words);
         assert_eq!((done.code, done.err.as_str(), done.out.as_str()), (0, "", "page: out/tiny/index.html\n"));
         std::fs::read_to_string(lab.path("out/tiny/measures.csv")).unwrap()
     };
@@ -127,12 +133,14 @@ fn a_heat_map_has_a_table_a_picture_and_files_for_programs() {
     assert!(done.out.contains("best in 1 of 1 row,"), "{}", done.out);
     assert!(done.out.contains("not in spines dead small"), "{}", done.out);
     let expected = [
+        ".lock",
         "claims.json",
         "index.html",
         "measures.csv",
         "rows.csv",
         "rows.png",
         "rows.svg",
+        "runs",
         "samples.csv",
         "scores.csv",
         "traces.csv",
@@ -165,6 +173,69 @@ fn rows_and_columns_can_be_chosen() {
     let done = run(&lab, &["map", "--panel", "spines smal"]);
     assert_eq!(done.code, 2);
     assert!(done.err.contains("did you mean \"spines small\""), "{}", done.err);
+}
+
+/// Runs kept below a paper's results.
+fn kept(lab: &Lab, out: &str) -> Vec<String> {
+    let runs = lab.path(out).join("runs");
+    if !runs.exists() {
+        return Vec::new();
+    }
+    names(&runs).into_iter().filter(|name| name.starts_with("run=")).collect()
+}
+
+#[test]
+fn finished_runs_are_not_made_again_unless_asked_for() {
+    let lab = Lab::new();
+    let made = |args: &[&str]| {
+        let all: Vec<&str> = ["tiny", "--figure", "1", "--out", "out"].iter().chain(args).copied().collect();
+        let done = run(&lab, &all);
+        assert_eq!(done.code, 0, "{}", done.err);
+        done.err
+    };
+    let first = made(&["--seeds", "1"]);
+    assert!(first.contains("6 runs in") && !first.contains("finished before"), "{first}");
+    let again = made(&["--seeds", "1"]);
+    assert!(again.contains("6 runs, 6 of them finished before") && again.contains("0 runs in"), "{again}");
+    // Another seed is six runs more; anew is all of them.
+    let more = made(&["--seeds", "2"]);
+    assert!(more.contains("12 runs, 6 of them finished before") && more.contains("6 runs in"), "{more}");
+    let fresh = made(&["--seeds", "2", "--fresh"]);
+    assert!(!fresh.contains("finished before") && fresh.contains("12 runs in"), "{fresh}");
+    assert_eq!(kept(&lab, "out/tiny").len(), 12);
+}
+
+/// Killed where nothing can be tidied up: what is finished is there, and the rest gives the same page.
+#[test]
+fn a_killed_paper_goes_on_where_it_was() {
+    let lab = Lab::new();
+    let papers = tiny();
+    let words =
+        ["paper", "tiny", "--figure", "1", "--seeds", "60", "--jobs", "1", "--quiet", "--papers", &papers];
+    let mut program = lab.command(&[&words[..], &["--out", "killed"]].concat());
+    let mut program = program.stderr(Stdio::null()).spawn().unwrap();
+    let patience = Instant::now() + Duration::from_secs(120);
+    while kept(&lab, "killed/tiny").len() < 20 {
+        assert!(
+            Instant::now() < patience && program.try_wait().unwrap().is_none(),
+            "it was to be killed half-way"
+        );
+        sleep(Duration::from_millis(2));
+    }
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let before = kept(&lab, "killed/tiny").len();
+    assert!((20..360).contains(&before), "{before} runs");
+    assert!(!lab.path("killed/tiny/index.html").exists());
+
+    let done = run(&lab, &["tiny", "--figure", "1", "--seeds", "60", "--out", "killed"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(done.err.contains(&format!("360 runs, {before} of them finished before")), "{}", done.err);
+    assert_eq!(lab.run(&[&words[..], &["--out", "whole"]].concat()).code, 0);
+    for file in ["measures.csv", "samples.csv", "traces.csv", "claims.json", "figure-1.svg"] {
+        let text = |out: &str| std::fs::read_to_string(lab.path(&format!("{out}/tiny/{file}"))).unwrap();
+        assert!(text("killed") == text("whole"), "{file}");
+    }
 }
 
 /// The papers of the program: the cheapest figure with runs, from start to end.

@@ -8,6 +8,7 @@ use crate::error::{PaperError, unknown};
 use crate::model::{
     Claim, FigureFile, Measure, Of, Panel, Part, PlotKind, Published, Stat, plain, unit_factor,
 };
+use crate::plan::number;
 
 /// Names the first thing in `figure` that leads nowhere.
 pub(crate) fn check(paper: &str, parts: &BTreeMap<String, Part>, figure: &Figure) -> Result<(), PaperError> {
@@ -55,6 +56,10 @@ fn check_panel(file: &FigureFile, parts: &BTreeMap<String, Part>, panel: &Panel)
     }
     for name in &panel.without {
         known("curve", name, file.series.iter().map(|series| series.name.as_str()))?;
+    }
+    let numbers = file.sweep.iter().flat_map(|sweep| &sweep.values).all(|value| number(value).is_some());
+    if panel.scale.is_some() && (file.sweep.is_none() || !numbers) {
+        return Err("`scale` needs a sweep over numbers".to_owned());
     }
     if file.panel.iter().filter(|other| other.name == panel.name).count() > 1 {
         return Err("there is another of this name".to_owned());
@@ -140,6 +145,10 @@ fn check_claim(file: &FigureFile, claim: &Claim) -> Result<(), String> {
     if let Some(versus) = &claim.versus {
         if let Some(name) = &versus.measure {
             known_measure(file, name)?;
+        }
+        if let Some(value) = &versus.at {
+            let values: Vec<String> = file.sweep.iter().flat_map(|sweep| &sweep.values).map(plain).collect();
+            known("value of the sweep", &plain(value), values.iter().map(String::as_str))?;
         }
         if let Some(name) = &versus.series {
             known("series", name, series())?;

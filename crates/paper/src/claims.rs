@@ -181,7 +181,8 @@ fn places(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, usize)> {
     panels.flat_map(|(p, _)| xs().map(move |(x, _)| (p, x))).collect()
 }
 
-/// The compared numbers of one seed with their panels, one a panel and sweep value, for all curves one each.
+/// The compared numbers of one seed with their panels, one a panel and sweep value, for all curves one each; of peaks one a
+/// panel.
 fn compared(
     figure: &FigurePlan,
     claim: &Claim,
@@ -190,44 +191,69 @@ fn compared(
     seed: usize,
 ) -> Vec<(usize, Option<f64>)> {
     let mut found = Vec::new();
-    for (p, x) in places(figure, claim) {
+    for (p, xs) in groups(figure, claim) {
         let panel = &figure.panels[p];
         let about = |one: &&Series| match claim.series.as_str() {
             "*" => true,
             name => one.name == name && (one.variant.is_none() || one.variant == variant),
         };
+        let largest = |panel: usize, series: &str, variant: Option<Variant>, xs: &[usize], measure: &str| {
+            let values = xs.iter().map(|&x| figure.value(panel, series, variant, x, measure, seed));
+            over(Over::Max, &values.collect::<Option<Vec<_>>>()?)
+        };
         let present = figure.figure.file.series.iter().filter(|one| one.is_in(panel));
         for one in present.filter(about) {
-            let value = figure.value(p, &one.name, one.variant, x, &claim.measure, seed);
+            let value = largest(p, &one.name, one.variant, &xs, &claim.measure);
             let Some(versus) = &claim.versus else {
                 found.push((p, value));
                 continue;
             };
             let against = match versus.against {
                 None => Some(versus.series.as_deref().unwrap_or(&one.name)),
-                Some(Against::BestOfPanel) => rivals::best(figure, claim, (p, x)),
+                Some(Against::BestOfPanel) => rivals::best(figure, claim, (p, xs[0])),
                 Some(Against::EveryOther) => {
-                    rival.filter(|rival| rivals::mean(figure, claim, (p, x), rival).is_some())
+                    rival.filter(|rival| rivals::mean(figure, claim, (p, xs[0]), rival).is_some())
                 }
             };
             let other = versus.panel.as_ref().map_or(Some(p), |name| figure.panel(name));
             let (Some(series), Some(other)) = (against, other) else { continue };
             let measure = versus.measure.as_ref().unwrap_or(&claim.measure);
-            let base = figure.value(other, series, variant, x, measure, seed);
+            // A value of the sweep that does not run at this size leaves nothing to compare with.
+            let at = versus.at.as_ref().map(|at| figure.xs.iter().position(|x| *x == plain(at)));
+            let there = match at {
+                None => xs.clone(),
+                Some(found) => found.into_iter().collect(),
+            };
+            let base = largest(other, series, variant, &there, measure);
             found.push((p, base.zip(value).and_then(|(base, value)| relation(claim.compare, value, base))));
         }
     }
     found
 }
 
+/// Panels with the values of the sweep of which one number is made: one each, or for peaks all of a panel.
+fn groups(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, Vec<usize>)> {
+    let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
+    for (p, x) in places(figure, claim) {
+        match groups.last_mut() {
+            Some((last, xs)) if claim.peak && *last == p => xs.push(x),
+            _ => groups.push((p, vec![x])),
+        }
+    }
+    groups
+}
+
 /// `None` where something is compared with nothing.
 fn relation(compare: Compare, value: f64, base: f64) -> Option<f64> {
+    if compare == Compare::Difference {
+        return Some(value - base);
+    }
     // No pauses in either is no change.
     let ratio = if value == base { 1.0 } else { value / base };
     ratio.is_finite().then_some(match compare {
         Compare::Ratio => ratio,
         Compare::Reduction => 1.0 - ratio,
-        Compare::Increase => ratio - 1.0,
+        Compare::Increase | Compare::Difference => ratio - 1.0,
     })
 }
 
@@ -360,6 +386,8 @@ mod tests {
         assert_eq!(relation(Compare::Increase, 3.0, 2.0), Some(0.5));
         assert_eq!(relation(Compare::Ratio, 3.0, 0.0), None);
         assert_eq!(relation(Compare::Reduction, 0.0, 0.0), Some(0.0));
+        assert_eq!(relation(Compare::Difference, 3.0, 5.0), Some(-2.0));
+        assert_eq!(relation(Compare::Difference, 3.0, 0.0), Some(3.0));
     }
 
     const HEAD: &str =
@@ -412,5 +440,46 @@ mod tests {
             [&[&one(1.0), &one(2.0), &one(2.0)], &[&[None], &one(2.0), &one(2.0)]];
         let found = judged("series = 'a'\nversus = { series = 'b' }\nat_most = 1.0", &rows);
         assert!(!found[0].agrees && found[0].why.contains("second (none)"), "{}", found[0].why);
+    }
+
+    /// Two curves over three values of a sweep, one seed: `a` has 1, 4, 2 and `b` has 3, 3, 8.
+    fn swept(claim: &str) -> Verdict {
+        let text = format!(
+            "title = 't'\nsection = 's'\nscenario = 's.toml'\nseries = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+             sweep = {{ key = 'k', values = [1, 2, 3] }}\nplot = {{ kind = 'lines', measure = 'm' }}\n\
+             [[measure]]\nname = 'm'\nof = 'fct'\n{HEAD}series = 'a'\n{claim}"
+        );
+        let file: crate::model::FigureFile = toml::from_str(&text).unwrap();
+        let figure = crate::catalogue::Figure { id: "1".to_owned(), file };
+        crate::check::check("p", &BTreeMap::new(), &figure).unwrap();
+        let point = |series: usize, x: usize, value: f64| {
+            let observed = crate::extract::Observed { values: vec![Some(value)], ..Default::default() };
+            crate::plan::Point { panel: 0, series, x, observed: vec![Some(observed)] }
+        };
+        let values = [[1.0, 4.0, 2.0], [3.0, 3.0, 8.0]];
+        let points = (0..2)
+            .flat_map(|s| (0..3).map(move |x| (s, x)))
+            .map(|(s, x)| point(s, x, values[s][x]))
+            .collect();
+        let plan = FigurePlan {
+            panels: vec![Panel::default()],
+            xs: ["1", "2", "3"].map(str::to_owned).to_vec(),
+            seeds: vec![1],
+            points,
+            says: String::new(),
+            looked_at: String::new(),
+            figure,
+        };
+        judge(&plan, &plan.figure.file.claim[0]).remove(0)
+    }
+
+    #[test]
+    fn peaks_are_compared_wherever_they_are_and_growth_with_another_value() {
+        // Peaks 4 and 8; point by point the mean would be (1/3 + 4/3 + 1/4) / 3.
+        assert_eq!(swept("peak = true\nversus = { series = 'b' }\nat_most = 1").measured, "0.50x");
+        let grown = swept("at = [3]\nversus = { at = 1 }\ncompare = 'difference'\nat_least = 1\nat_most = 1");
+        assert!(grown.agrees && grown.measured == "1.00x", "{}", grown.measured);
+        let of_b = "at = [3]\nversus = { series = 'b', at = 1 }\nat_most = 1";
+        assert_eq!(swept(of_b).measured, "0.67x");
     }
 }

@@ -280,6 +280,7 @@ mod tests {
             seeds: Vec::new(),
             points: Vec::new(),
             says: String::new(),
+            looked_at: String::new(),
             figure,
         };
         assert!(published(&plan, "m", 0).is_empty() && published(&plan, "other", 1).is_empty());

@@ -1,6 +1,7 @@
 //! What can be wrong with papers and with what is asked of them.
 
 use pathweave_scenario::Diagnostics;
+use pathweave_sweep::SweepError;
 
 /// Why a paper cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +50,15 @@ pub enum PaperError {
         /// Why not.
         source: std::io::Error,
     },
+    /// Finished runs could not be kept.
+    #[error(transparent)]
+    Keep(SweepError),
+    /// Another process is writing there.
+    #[error("cannot write results: {}: another run of a paper is writing here", path.display())]
+    Busy {
+        /// The folder.
+        path: std::path::PathBuf,
+    },
     /// The folder holds something that is not ours to replace.
     #[error("cannot write results: {} exists and is not a folder of paper results (it holds \"{found}\"); choose another --out", path.display())]
     Occupied {
@@ -57,6 +67,15 @@ pub enum PaperError {
         /// What is there.
         found: String,
     },
+}
+
+impl From<SweepError> for PaperError {
+    fn from(why: SweepError) -> Self {
+        match why {
+            SweepError::Busy { path } => PaperError::Busy { path },
+            other => PaperError::Keep(other),
+        }
+    }
 }
 
 /// `name` is none of `names`.

@@ -11,6 +11,7 @@ use crate::catalogue::{Figure, Paper};
 use crate::check::check;
 use crate::error::PaperError;
 use crate::extract::{Observed, observe};
+use crate::kept;
 use crate::model::{Of, Panel, Part, Series, plain};
 use crate::select::{Selection, Size};
 
@@ -42,6 +43,8 @@ pub struct FigurePlan {
     pub points: Vec<Point>,
     /// What was changed against the paper, in words.
     pub says: String,
+    /// What it looks at in a run, as a digest.
+    pub(crate) looked_at: String,
 }
 
 /// A run and the points that want it.
@@ -51,6 +54,8 @@ pub struct Run {
     pub label: String,
     /// The scenario.
     pub loaded: Loaded,
+    /// What its outcome depends on, as a digest: scenario, contents of files it names, seed, engine. 32 hexadecimal digits.
+    pub key: String,
     /// Bytes that are sent, to estimate how long it takes.
     pub cost: f64,
     /// Figure, point and seed, by number.
@@ -127,14 +132,15 @@ impl Plan {
                         let label = label(&figure, panel, series, value.as_ref(), seed);
                         let set = self.settings(&figure, panel, series, value.as_ref());
                         let loaded = self.load(&figure, &label, set, seed)?;
-                        let key = format!(
-                            "{:?}",
-                            pathweave_scenario::Scenario { name: String::new(), ..loaded.scenario.clone() }
-                        );
+                        let identity = loaded
+                            .identity()
+                            .map_err(|findings| PaperError::Scenario { label: label.clone(), findings })?;
+                        let key = kept::key(&identity);
                         let run = match known.get(&key) {
                             Some(&run) => run,
                             None => {
                                 self.runs.push(Run {
+                                    key: key.clone(),
                                     cost: cost(&loaded, &label)?,
                                     label,
                                     loaded,
@@ -151,7 +157,8 @@ impl Plan {
             }
         }
         let says = change.says.clone();
-        self.figures.push(FigurePlan { panels, xs, seeds, points, says, figure });
+        let looked_at = kept::looked_at(file);
+        self.figures.push(FigurePlan { panels, xs, seeds, points, says, looked_at, figure });
         Ok(())
     }
 
@@ -184,7 +191,8 @@ impl Plan {
         set.extend(series.scheme.iter().map(|scheme| format!("scheme={scheme}")));
         set.extend(series.set.iter().map(|(key, value)| format!("{key}={value}")));
         if let (Some(sweep), Some(value)) = (&file.sweep, value) {
-            set.push(format!("{}={value}", sweep.key));
+            let scaled = panel.scale.zip(number(value)).map(|(factor, value)| Value::Float(value * factor));
+            set.push(format!("{}={}", sweep.key, scaled.as_ref().unwrap_or(value)));
         }
         set
     }
@@ -209,23 +217,50 @@ impl Plan {
 
     /// Takes from the result of a run what the points that want it need.
     pub fn look(&self, run: usize, result: &RunResult) -> Look {
-        let of = |&(figure, point, seed): &(usize, usize, usize)| {
-            (figure, point, seed, observe(&self.figures[figure].figure.file, result))
+        let of = |seen: Seen<()>| {
+            let observed = observe(&self.figures[seen.figure].figure.file, result);
+            seen.with(observed)
         };
-        Look(self.runs[run].uses.iter().map(of).collect())
+        Look(self.uses(run).map(of).collect())
+    }
+
+    /// The points that want a run.
+    pub(crate) fn uses(&self, run: usize) -> impl Iterator<Item = Seen<()>> {
+        self.runs[run].uses.iter().map(|&(figure, point, seed)| Seen { figure, point, seed, what: () })
     }
 
     /// Hands it to them.
     pub fn record(&mut self, look: Look) {
-        for (figure, point, seed, observed) in look.0 {
-            self.figures[figure].points[point].observed[seed] = Some(observed);
+        for Seen { figure, point, seed, what } in look.0 {
+            self.figures[figure].points[point].observed[seed] = Some(what);
         }
     }
 }
 
 /// What was taken from a run, and for which points.
 #[derive(Debug)]
-pub struct Look(Vec<(usize, usize, usize, Observed)>);
+pub struct Look(pub(crate) Vec<Seen<Observed>>);
+
+/// What a point sees of a run.
+#[derive(Debug)]
+pub(crate) struct Seen<T> {
+    pub(crate) figure: usize,
+    pub(crate) point: usize,
+    pub(crate) seed: usize,
+    pub(crate) what: T,
+}
+
+impl<T> Seen<T> {
+    /// The same point with something else.
+    pub(crate) fn with<U>(self, what: U) -> Seen<U> {
+        Seen { figure: self.figure, point: self.point, seed: self.seed, what }
+    }
+}
+
+/// A value of a sweep that is a number.
+pub(crate) fn number(value: &Value) -> Option<f64> {
+    value.as_float().or(value.as_integer().map(|value| value as f64))
+}
 
 fn label(figure: &Figure, panel: &Panel, series: &Series, value: Option<&Value>, seed: u64) -> String {
     let parts = [figure.id.clone(), panel.name.clone(), series.label(), value.map(plain).unwrap_or_default()];

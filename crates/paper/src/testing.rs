@@ -46,6 +46,7 @@ pub(crate) fn map(claims: &str, values: &[&[&[Option<f64>]]]) -> FigurePlan {
         seeds: (1..=values[0][0].len() as u64).collect(),
         points,
         says: String::new(),
+        looked_at: String::new(),
         figure,
     }
 }

@@ -1,15 +1,17 @@
-//! The folder of a paper's results: appears complete or not at all.
+//! The folder of a paper's results: finished runs as they come, and at the end the page with its data.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use pathweave_sweep::{LOCK, RUNS, RunStore};
 use serde::Serialize;
 
 use crate::chart;
 use crate::claims::Verdict;
 use crate::draw;
 use crate::error::PaperError;
+use crate::kept::KeptRuns;
 use crate::page;
 use crate::plan::Plan;
 use crate::scores;
@@ -26,28 +28,41 @@ pub struct Settings {
     pub partial: bool,
 }
 
-/// A folder that results will replace or become.
+/// The folder of a paper's results, ours alone while this lives.
 #[derive(Debug)]
 pub struct Destination {
     path: PathBuf,
-    partial: PathBuf,
+    kept: KeptRuns,
 }
 
 impl Destination {
-    /// `path` must be free, empty, or a result of ours. Checked before the work, not after it.
-    pub fn create(path: &Path) -> Result<Self, PaperError> {
+    /// The folder at `path`, new or of an earlier call. Checked before the work, not after it.
+    ///
+    /// # Errors
+    /// If something else is there, if another run of a paper writes there, or if it cannot be written.
+    pub fn open(path: &Path) -> Result<Self, PaperError> {
         check(path)?;
-        let full = std::path::absolute(path).map_err(output(path))?;
-        let name = full.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let parent = full.parent().unwrap_or(Path::new("")).to_owned();
-        fs::create_dir_all(&parent).map_err(output(&parent))?;
-        let partial = parent.join(format!(".{name}.partial-{}", std::process::id()));
-        fs::create_dir(&partial).map_err(output(&partial))?;
-        Ok(Destination { path: full, partial })
+        let path = std::path::absolute(path).map_err(output(path))?;
+        let store = RunStore::open(&path)?;
+        let left = path.join(NEW);
+        if left.exists() {
+            fs::remove_dir_all(&left).map_err(output(&left))?;
+        }
+        Ok(Destination { kept: KeptRuns::new(store), path })
     }
 
-    /// Writes pictures, data and the page, and puts them in place.
-    pub fn write(self, plan: &Plan, verdicts: &[Verdict], settings: &Settings) -> Result<(), PaperError> {
+    /// The runs that are finished.
+    pub fn kept(&self) -> &KeptRuns {
+        &self.kept
+    }
+
+    /// Writes pictures, data and the page, and puts them in the place of older ones.
+    ///
+    /// # Errors
+    /// If a picture cannot be drawn or a file cannot be written. What was there before is then there still.
+    pub fn write(&self, plan: &Plan, verdicts: &[Verdict], settings: &Settings) -> Result<(), PaperError> {
+        let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+        let mut file = |name: String, content: Vec<u8>| files.push((name, content));
         let mut pictures = Vec::new();
         for figure in &plan.figures {
             let id = &figure.figure.id;
@@ -60,44 +75,44 @@ impl Destination {
                 continue;
             };
             let svg = svg.map_err(failed)?;
-            self.file(&format!("{}.png", stem(id)), &chart::png(&svg).map_err(failed)?)?;
-            self.file(&format!("{}.svg", stem(id)), svg.as_bytes())?;
+            file(format!("{}.png", stem(id)), chart::png(&svg).map_err(failed)?);
+            file(format!("{}.svg", stem(id)), svg.clone().into_bytes());
             pictures.push(Some(svg));
         }
-        self.file("claims.json", json(verdicts).as_bytes())?;
-        self.file("measures.csv", table::measures_csv(plan).as_bytes())?;
-        self.file("samples.csv", table::samples_csv(plan).as_bytes())?;
-        self.file("traces.csv", table::traces_csv(plan).as_bytes())?;
+        file("claims.json".to_owned(), json(verdicts).into_bytes());
+        file("measures.csv".to_owned(), table::measures_csv(plan).into_bytes());
+        file("samples.csv".to_owned(), table::samples_csv(plan).into_bytes());
+        file("traces.csv".to_owned(), table::traces_csv(plan).into_bytes());
         for (name, text) in [("scores.csv", scores::scores_csv(plan)), ("rows.csv", scores::rows_csv(plan))] {
             if let Some(text) = text {
-                self.file(name, text.as_bytes())?;
+                file(name.to_owned(), text.into_bytes());
             }
         }
-        self.file("index.html", page::html(plan, verdicts, &pictures, settings).as_bytes())?;
+        // The page is last: where it is, the rest is.
+        file("index.html".to_owned(), page::html(plan, verdicts, &pictures, settings).into_bytes());
+        self.replace(&files)
+    }
+
+    /// Puts `files` in the place of all there are but the runs: first all beside it, so that a full disk costs nothing.
+    fn replace(&self, files: &[(String, Vec<u8>)]) -> Result<(), PaperError> {
+        let new = self.path.join(NEW);
+        fs::create_dir(&new).map_err(output(&new))?;
+        for (name, content) in files {
+            let path = new.join(name);
+            fs::write(&path, content).map_err(output(&path))?;
+        }
         check(&self.path)?;
-        if self.path.exists() {
-            let old = self.partial.with_extension("old");
-            fs::rename(&self.path, &old).map_err(output(&self.path))?;
-            if let Err(why) = fs::rename(&self.partial, &self.path) {
-                let _ = fs::rename(&old, &self.path);
-                return Err(output(&self.path)(why));
+        for name in names(&self.path)?.iter().filter(|name| !OURS.contains(&name.as_str())) {
+            if !files.iter().any(|(known, _)| known == name) {
+                let old = self.path.join(name);
+                fs::remove_file(&old).map_err(output(&old))?;
             }
-            let _ = fs::remove_dir_all(&old);
-            return Ok(());
         }
-        fs::rename(&self.partial, &self.path).map_err(output(&self.path))
-    }
-
-    fn file(&self, name: &str, content: &[u8]) -> Result<(), PaperError> {
-        let path = self.partial.join(name);
-        fs::write(&path, content).map_err(output(&path))
-    }
-}
-
-impl Drop for Destination {
-    fn drop(&mut self) {
-        // After a success it is gone already.
-        let _ = fs::remove_dir_all(&self.partial);
+        for (name, _) in files {
+            let path = self.path.join(name);
+            fs::rename(new.join(name), &path).map_err(output(&path))?;
+        }
+        fs::remove_dir(&new).map_err(output(&new))
     }
 }
 
@@ -121,6 +136,10 @@ fn output(path: &Path) -> impl Fn(io::Error) -> PaperError + '_ {
 }
 
 const EXTENSIONS: [&str; 5] = ["svg", "png", "csv", "json", "html"];
+/// Where files are until all of them are written.
+const NEW: &str = ".new";
+/// What is in the folder besides files of these extensions.
+const OURS: [&str; 3] = [RUNS, LOCK, NEW];
 
 /// Whether `path` is free, empty, or holds what an earlier call wrote and nothing else.
 fn check(path: &Path) -> Result<(), PaperError> {
@@ -131,11 +150,8 @@ fn check(path: &Path) -> Result<(), PaperError> {
         Ok(metadata) if !metadata.is_dir() => return occupied("a file"),
         Ok(_) => {}
     }
-    let mut names = Vec::new();
-    for entry in fs::read_dir(path).map_err(output(path))? {
-        names.push(entry.map_err(output(path))?.file_name().to_string_lossy().into_owned());
-    }
-    names.sort();
+    let mut names = names(path)?;
+    names.retain(|name| !OURS.contains(&name.as_str()));
     let foreign =
         |name: &&String| !EXTENSIONS.iter().any(|extension| name.ends_with(&format!(".{extension}")));
     match names.iter().find(foreign) {
@@ -143,4 +159,14 @@ fn check(path: &Path) -> Result<(), PaperError> {
         None if !names.is_empty() && !names.iter().any(|name| name == "claims.json") => occupied(&names[0]),
         None => Ok(()),
     }
+}
+
+/// Names in a folder, sorted.
+fn names(path: &Path) -> Result<Vec<String>, PaperError> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path).map_err(output(path))? {
+        names.push(entry.map_err(output(path))?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
 }

@@ -1,19 +1,17 @@
 //! The folder of a sweep: a folder a run that appears whole or not at all, and what is made of all of them.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::Path;
 
 use crate::error::{SweepError, io_error};
 use crate::plan::Plan;
 use crate::record::{Files, MARK, Record};
 use crate::report;
+use crate::store::{LOCK, RUNS, RunStore, names};
 use crate::summary::{SCHEMA, SweepSummary};
 
-/// The folder of runs; within it each is `run=KEY`, as partitioned datasets are laid out.
-const RUNS: &str = "runs";
-const LOCK: &str = ".lock";
 const SUMMARY: &str = "summary.json";
 /// Files and folders of a dataset. A folder with anything else in it is not ours.
 const OURS: [&str; 6] = [RUNS, LOCK, SUMMARY, "report.html", "runs.parquet", "summary.parquet"];
@@ -21,9 +19,7 @@ const OURS: [&str; 6] = [RUNS, LOCK, SUMMARY, "report.html", "runs.parquet", "su
 /// The folder of a sweep, ours alone while this lives.
 #[derive(Debug)]
 pub struct Dataset {
-    path: PathBuf,
-    /// Held, not read: the system lets go of it even if we are killed.
-    _lock: File,
+    store: RunStore,
 }
 
 impl Dataset {
@@ -33,35 +29,21 @@ impl Dataset {
     /// If something else is there, if another sweep writes there, or if it cannot be written.
     pub fn open(path: &Path) -> Result<Self, SweepError> {
         check(path)?;
-        let path = std::path::absolute(path).map_err(io_error(path, "find the folder"))?;
-        let runs = path.join(RUNS);
-        fs::create_dir_all(&runs).map_err(io_error(&runs, "create the folder"))?;
-        let lock = path.join(LOCK);
-        let held = File::create(&lock).map_err(io_error(&lock, "write"))?;
-        match held.try_lock() {
-            Err(TryLockError::WouldBlock) => return Err(SweepError::Busy { path }),
-            // Some network file systems cannot lock; runs appear whole there, too.
-            Err(TryLockError::Error(_)) | Ok(()) => {}
+        let store = RunStore::open(path)?;
+        if !store.path().join(SUMMARY).exists() {
+            store.file(SUMMARY, format!("{{\"schema\": \"{SCHEMA}\", \"partial\": true}}\n").as_bytes())?;
         }
-        let dataset = Dataset { path, _lock: held };
-        if !dataset.path.join(SUMMARY).exists() {
-            dataset.file(SUMMARY, format!("{{\"schema\": \"{SCHEMA}\", \"partial\": true}}\n").as_bytes())?;
-        }
-        for name in dataset.names()?.iter().filter(|name| name.starts_with('.')) {
-            let left = runs.join(name);
-            fs::remove_dir_all(&left).map_err(io_error(&left, "remove"))?;
-        }
-        Ok(dataset)
+        Ok(Dataset { store })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.store.path()
     }
 
     /// The record of a finished run with every table that `plan` keeps; `None` if it has to run.
     pub fn record(&self, plan: &Plan, key: &str) -> Option<Record> {
-        let folder = self.folder(key);
+        let folder = self.store.folder(key);
         let complete = plan.tables.iter().all(|table| folder.join(table.file()).is_file());
         let record = Record::parse(&fs::read(folder.join(MARK)).ok()?, key)?;
         complete.then_some(record)
@@ -72,37 +54,25 @@ impl Dataset {
     /// # Errors
     /// If they are of another run, or cannot be written.
     pub fn put(&self, key: &str, files: &Files) -> Result<Record, SweepError> {
-        let folder = self.folder(key);
         let mark = files.iter().find(|(name, _)| name == MARK);
         let Some(record) = mark.and_then(|(_, text)| Record::parse(text, key)) else {
             let why = "it is not of this run, or made by another version".to_owned();
             return Err(SweepError::Table { name: MARK.to_owned(), why });
         };
-        let partial = self.path.join(RUNS).join(format!(".run={key}"));
-        fs::create_dir(&partial).map_err(io_error(&partial, "create the folder"))?;
-        for (name, content) in files {
-            let path = partial.join(name);
-            write_synced(&path, content).map_err(io_error(&path, "write"))?;
-        }
-        if folder.exists() {
-            // Without a table that is wanted now, or damaged.
-            fs::remove_dir_all(&folder).map_err(io_error(&folder, "remove"))?;
-        }
-        fs::rename(&partial, &folder).map_err(io_error(&folder, "put the run in place"))?;
+        self.store.put(key, files)?;
         Ok(record)
     }
 
     /// Runs in the folder that are none of `plan`: what an earlier version of the sweep asked for.
     pub fn strangers(&self, plan: &Plan) -> Result<Vec<String>, SweepError> {
         let ours: BTreeSet<String> = plan.runs.iter().map(|run| format!("run={}", run.key)).collect();
-        Ok(self.names()?.into_iter().filter(|name| !ours.contains(name)).collect())
+        Ok(self.store.names()?.into_iter().filter(|name| !ours.contains(name)).collect())
     }
 
     /// Removes them.
     pub fn prune(&self, plan: &Plan) -> Result<(), SweepError> {
         for name in self.strangers(plan)? {
-            let path = self.path.join(RUNS).join(name);
-            fs::remove_dir_all(&path).map_err(io_error(&path, "remove"))?;
+            self.store.remove(&name)?;
         }
         Ok(())
     }
@@ -116,47 +86,13 @@ impl Dataset {
             let bytes = frame.parquet(&metadata);
             let bytes =
                 bytes.map_err(|why| SweepError::Table { name: name.to_owned(), why: why.to_string() })?;
-            self.file(name, &bytes)?;
+            self.store.file(name, &bytes)?;
         }
-        self.file("report.html", report::html(plan, summary).as_bytes())?;
+        self.store.file("report.html", report::html(plan, summary).as_bytes())?;
         let mut text = serde_json::to_vec_pretty(summary).expect("plain data with text keys serialises");
         text.push(b'\n');
-        self.file(SUMMARY, &text)
+        self.store.file(SUMMARY, &text)
     }
-
-    fn folder(&self, key: &str) -> PathBuf {
-        self.path.join(RUNS).join(format!("run={key}"))
-    }
-
-    /// Names in the folder of runs, sorted.
-    fn names(&self) -> Result<Vec<String>, SweepError> {
-        let runs = self.path.join(RUNS);
-        names(&runs).map_err(io_error(&runs, "read the folder"))
-    }
-
-    /// A file that appears whole or not at all.
-    fn file(&self, name: &str, content: &[u8]) -> Result<(), SweepError> {
-        let partial = self.path.join(RUNS).join(format!(".{name}"));
-        let path = self.path.join(name);
-        write_synced(&partial, content)
-            .and_then(|()| fs::rename(&partial, &path))
-            .map_err(io_error(&path, "write"))
-    }
-}
-
-fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(content)?;
-    file.sync_all()
-}
-
-fn names(folder: &Path) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        names.push(entry?.file_name().to_string_lossy().into_owned());
-    }
-    names.sort();
-    Ok(names)
 }
 
 /// Whether `path` is free, empty, or the folder of a sweep with nothing of anybody else's in it.

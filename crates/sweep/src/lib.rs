@@ -11,6 +11,7 @@ mod plan;
 mod range;
 mod record;
 mod report;
+mod store;
 mod summary;
 mod table;
 
@@ -22,7 +23,8 @@ pub use model::{
     GridAxis, HypercubeAxis, LatinHypercube, NamedCell, ReportConfig, Scale, Seeds, SweepFile, TableName,
 };
 pub use plan::{Plan, Run};
-pub use record::{Files, Record, pack, task_key};
+pub use record::{Files, Record, pack, run_key, task_key};
+pub use store::{LOCK, RUNS, RunStore};
 pub use summary::{CellSummary, Figures, Outcome, SweepSummary};
 pub use table::table;
 

@@ -97,7 +97,13 @@ pub fn pack(
 
 /// The digest of what decides a run: its scenario, and the engine.
 pub(crate) fn key_of(identity: &str) -> String {
-    digest(&format!("pathweave sweep {SCHEMA_VERSION}\nengine {ENGINE}\n{identity}"))
+    run_key("sweep", SCHEMA_VERSION, identity)
+}
+
+/// The key under which `kind`, in its layout `version`, keeps a run: a digest of what decides the run, and of the engine.
+/// `identity` is [`Loaded::identity`].
+pub fn run_key(kind: &str, version: u32, identity: &str) -> String {
+    digest(&format!("pathweave {kind} {version}\nengine {ENGINE}\n{identity}"))
 }
 
 /// The key of a resolved scenario. Elsewhere than where the sweep was planned it differs if the engine is another one,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use pathweave_paper::{
-    Catalogue, Destination, Look, PaperError, Plan, Selection, Settings, Size, claims_text, json,
+    Catalogue, Destination, KeptRuns, Look, PaperError, Plan, Selection, Settings, Size, claims_text, json,
     rankings_text, scores_text, verdicts,
 };
 use pathweave_sim::SimSpec;
@@ -40,9 +40,12 @@ pub(crate) struct PaperArgs {
     pub(crate) seeds: Option<u32>,
     #[command(flatten)]
     pub(crate) cores: Cores,
-    /// Results go to DIR/NAME; an older one there is replaced
+    /// Results go to DIR/NAME. Runs that are finished there are not run again
     #[arg(long, value_name = "DIR", default_value = "results/papers")]
     pub(crate) out: PathBuf,
+    /// Run everything anew, also what is finished
+    #[arg(long)]
+    pub(crate) fresh: bool,
     /// Read papers from this folder instead of those that are part of the program
     #[arg(long, value_name = "DIR")]
     pub(crate) papers: Option<PathBuf>,
@@ -67,9 +70,9 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     let selection =
         Selection { figure: args.figure.clone(), panels: args.panel.clone(), series: args.series.clone() };
     let plan = Plan::new(paper, &selection, size, args.seeds).map_err(failure)?;
-    let destination = Destination::create(&args.out.join(&args.name)).map_err(failure)?;
-    let interrupt = Interrupt::listen()?;
-    let (plan, finished) = run_all(plan, args, &interrupt)?;
+    let destination = Destination::open(&args.out.join(&args.name)).map_err(failure)?;
+    let interrupt = Interrupt::listen_saying("stopping: finished runs are kept; Ctrl-C again stops at once")?;
+    let (plan, finished) = run_all(plan, args, destination.kept(), &interrupt)?;
     let outcome = if finished { Outcome::Done } else { Outcome::Interrupted };
 
     let verdicts = verdicts(&plan);
@@ -159,24 +162,45 @@ fn failure(why: PaperError) -> Failure {
     }
 }
 
-/// Runs what `plan` asks for, as many at a time as asked for. Whether all of it ran.
-fn run_all(mut plan: Plan, args: &PaperArgs, interrupt: &Interrupt) -> Result<(Plan, bool), Failure> {
-    let looks: Mutex<Vec<Result<Look, Failure>>> = Mutex::new(Vec::new());
-    let costs = plan.runs.iter().map(|run| run.cost).collect();
-    let labels = plan.runs.iter().map(|run| run.label.clone()).collect();
-    let batch = Batch::new(costs, labels, args.quiet, Bar::Auto);
+/// Makes the runs that `plan` asks for and that are not finished, as many at a time as asked for, and keeps each as soon as
+/// it is finished. Whether all of them are.
+fn run_all(
+    mut plan: Plan,
+    args: &PaperArgs,
+    kept: &KeptRuns,
+    interrupt: &Interrupt,
+) -> Result<(Plan, bool), Failure> {
+    let before = |run: &usize| if args.fresh { None } else { kept.look(&plan, *run) };
+    let finished: Vec<(usize, Look)> =
+        (0..plan.runs.len()).filter_map(|run| Some((run, before(&run)?))).collect();
+    let mut todo: Vec<usize> = (0..plan.runs.len())
+        .filter(|run| finished.binary_search_by_key(run, |(run, _)| *run).is_err())
+        .collect();
+    if !args.quiet && !finished.is_empty() {
+        terminal::note(&format!("{} runs, {} of them finished before", plan.runs.len(), finished.len()));
+    }
+    finished.into_iter().for_each(|(_, look)| plan.record(look));
+
     // The longest first, so that none is left alone at the end.
-    let mut order: Vec<usize> = (0..plan.runs.len()).collect();
-    order.sort_by(|&a, &b| plan.runs[b].cost.total_cmp(&plan.runs[a].cost).then(a.cmp(&b)));
-    let on_cores = |spec: &SimSpec| args.cores.of(spec, order.len());
-    in_threads(args.cores.at_a_time(order.len()), &order, interrupt, |index| {
-        let look = run_one(&plan, index, on_cores, batch.watch(index, interrupt));
-        batch.update(index, None);
+    todo.sort_by(|&a, &b| plan.runs[b].cost.total_cmp(&plan.runs[a].cost).then(a.cmp(&b)));
+    let costs = todo.iter().map(|&run| plan.runs[run].cost).collect();
+    let labels = todo.iter().map(|&run| plan.runs[run].label.clone()).collect();
+    let batch = Batch::new(costs, labels, args.quiet, Bar::Auto);
+    let looks: Mutex<Vec<Result<Look, Failure>>> = Mutex::new(Vec::new());
+    let on_cores = |spec: &SimSpec| args.cores.of(spec, todo.len());
+    let places: Vec<usize> = (0..todo.len()).collect();
+    in_threads(args.cores.at_a_time(todo.len()), &places, interrupt, |place| {
+        let run = todo[place];
+        let look = run_one(&plan, run, on_cores, batch.watch(place, interrupt)).and_then(|look| {
+            look.iter().try_for_each(|look| kept.put(&plan, run, look)).map_err(failure)?;
+            Ok(look)
+        });
+        batch.update(place, None);
         looks.lock().expect("no thread panics while it holds the lock").extend(look.transpose());
     });
     batch.finish();
     let looks = looks.into_inner().expect("every thread has ended well");
-    let finished = looks.len() == plan.runs.len();
+    let finished = looks.len() == todo.len();
     for look in looks {
         plan.record(look?);
     }

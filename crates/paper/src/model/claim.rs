@@ -29,6 +29,9 @@ pub struct Claim {
     pub at: Vec<Value>,
     /// What it is compared with.
     pub versus: Option<Versus>,
+    /// Of each panel and curve the largest value of the sweep is compared, wherever it is: what is claimed of maxima.
+    #[serde(default)]
+    pub peak: bool,
     /// How.
     #[serde(default)]
     pub compare: Compare,
@@ -73,6 +76,8 @@ pub struct Versus {
     pub panel: Option<String>,
     /// Measure.
     pub measure: Option<String>,
+    /// Value of the sweep, as it is written there: what is claimed of growth.
+    pub at: Option<Value>,
 }
 
 /// Which of the other curves. Those of which a flow did not finish are no rivals.
@@ -96,6 +101,8 @@ pub enum Compare {
     Reduction,
     /// How much larger it is, as a share of the other.
     Increase,
+    /// How much larger it is, in its own unit.
+    Difference,
 }
 
 /// From several numbers to one.

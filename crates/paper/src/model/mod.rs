@@ -146,6 +146,8 @@ pub struct Panel {
     /// Curves it does not have.
     #[serde(default)]
     pub without: Vec<String>,
+    /// Values of the sweep are multiplied by this here: where the published run had another load than it names, say.
+    pub scale: Option<f64>,
     /// Changes of the paper's `[part]` that it is made of, in order.
     #[serde(default)]
     pub parts: Vec<String>,
