@@ -81,8 +81,6 @@ ONE_HOST = {"PATHWEAVE_IFACE": "lo"}
 CARRIERS = {
     "network": {"PATHWEAVE_SHARED_MEMORY": "off"},
     "memory": {"PATHWEAVE_SHARED_MEMORY": "on"},
-    # As in a container that forbids copies between processes.
-    "memory-without-copies": {"PATHWEAVE_SHARED_MEMORY": "on", "PATHWEAVE_SHARED_COPIES": "off"},
 }
 OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",

@@ -217,6 +217,7 @@ fn candidates<'a>(
     };
     let fits = |interface: &&Interface| {
         interface.is_routable()
+            && interface.is_up()
             && is_of(&interface.address, family)
             && settings.place.allows(interface, src, interfaces)
             && domain_name.is_none_or(|name| interface.name == name)

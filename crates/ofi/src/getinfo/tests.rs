@@ -6,7 +6,7 @@ use crate::abi::version;
 use crate::settings::Settings;
 
 fn interface(name: &str, address: &str, prefix_bits: u8) -> Interface {
-    Interface { name: name.into(), address: address.parse().unwrap(), prefix_bits }
+    Interface { name: name.into(), address: address.parse().unwrap(), prefix_bits, link: Link::Up }
 }
 
 fn host() -> Vec<Interface> {
@@ -94,6 +94,36 @@ fn several_interfaces_together_are_one_offer_of_the_first() {
         names(&question(dest), &settings(&[("PATHWEAVE_ADDRESS", "127.0.0.2,127.0.0.1")])).unwrap().len(),
         1
     );
+}
+
+/// An interface that is down keeps its place among those that are used together, and is never the one that peers are told.
+#[test]
+fn what_is_down_joins_later_and_is_not_offered_itself() {
+    let mut host = host();
+    let ask = |host: &[Interface], variable| {
+        let settings = settings(&[variable]);
+        let found = offers(&question(Hints::default()), &settings, host)?;
+        let all = settings.place.all(host);
+        let others = settings.place.others(&found[0].interface, &all).unwrap();
+        let others: Vec<String> = others.into_iter().map(|other| other.name).collect();
+        Ok::<_, Refusal>((found.len(), found[0].interface.name.clone(), others))
+    };
+    let both = [("PATHWEAVE_IFACE", "eth1,eth2"), ("PATHWEAVE_ADDRESS", "10.1.2.4,10.9.0.1")];
+    host[3].link = Link::Down;
+    for variable in both {
+        assert_eq!(ask(&host, variable).unwrap(), (1, "eth2".into(), vec!["eth1".into()]));
+    }
+    (host[3].link, host[4].link) = (Link::Up, Link::Down);
+    for variable in both {
+        assert_eq!(ask(&host, variable).unwrap(), (1, "eth1".into(), vec!["eth2".into()]));
+    }
+    host[3].link = Link::Down;
+    let none = ask(&host, both[0]).unwrap_err().to_string();
+    assert_eq!(none, "no interface that is up has the name eth1 or eth2 (PATHWEAVE_IFACE)");
+    assert!(ask(&host, ("PATHWEAVE_IFACE", "eth1")).is_err());
+    // Of those that nobody names, what is down is not offered.
+    let found = offers(&question(Hints::default()), &settings(&[]), &host).unwrap();
+    assert!(found.iter().all(|offer| offer.interface.name == "eth0"));
 }
 
 #[test]
