@@ -76,7 +76,12 @@ def collectives(venv: Path, folder: Path, kind: str) -> None:
     path.chmod(0o755)
 
 
-ONE_HOST = {"PATHWEAVE_IFACE": "lo", "PATHWEAVE_SHARED_MEMORY": "off"}
+ONE_HOST = {"PATHWEAVE_IFACE": "lo"}
+#: What carries messages between the ranks, which are all on this host.
+CARRIERS = {
+    "network": {"PATHWEAVE_SHARED_MEMORY": "off"},
+    "memory": {"PATHWEAVE_SHARED_MEMORY": "on"},
+}
 OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -186,13 +191,18 @@ def test(stack: Stack, options: argparse.Namespace, key: Path) -> None:
         variables.update(system_open_mpi(venv))
     stack.program(venv, work, "quick" if options.quick else "all")
     command = blocks()[stack.block]
-    for ranks in (count for count in options.ranks if count <= stack.most_ranks):
-        begun = time.monotonic()
-        for _ in range(options.runs):
-            (work / "store").unlink(missing_ok=True)
-            told = run(command, ranks, work, variables)
-        seconds = time.monotonic() - begun
-        print(f"{stack.name}, {ranks} ranks, {options.runs} runs in {seconds:.0f} s: exact; {told}", flush=True)
+    for carrier in options.over:
+        for ranks in (count for count in options.ranks if count <= stack.most_ranks):
+            begun = time.monotonic()
+            for number in range(options.runs):
+                (work / "store").unlink(missing_ok=True)
+                try:
+                    told = run(command, ranks, work, {**variables, **CARRIERS[carrier]})
+                except RuntimeError as why:
+                    raise RuntimeError(f"{ranks} ranks over the {carrier}, run {number + 1}: {why}") from why
+            seconds = time.monotonic() - begun
+            runs = f"{ranks} ranks over the {carrier}, {options.runs} runs in {seconds:.0f} s"
+            print(f"{stack.name}, {runs}: exact; {told}", flush=True)
 
 
 def main() -> int:
@@ -203,10 +213,15 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / "target/mpi", help="where packages and programs go")
     parser.add_argument("--only", default=",".join(names), help=f"of {', '.join(names)}")
     parser.add_argument("--ranks", default="2,4,16", help="numbers of ranks")
+    parser.add_argument("--over", default="network", help=f"what carries messages, of {', '.join(CARRIERS)}")
     parser.add_argument("--runs", type=int, default=1, help="how often each is repeated")
     parser.add_argument("--quick", action="store_true", help="a third of the work")
     options = parser.parse_args()
     options.ranks = [int(count) for count in options.ranks.split(",")]
+    options.over = options.over.split(",")
+    for carrier in options.over:
+        if carrier not in CARRIERS:
+            parser.error(f"nothing named {carrier} carries messages; there are {', '.join(CARRIERS)}")
     chosen = options.only.split(",")
     unknown = [name for name in chosen if name not in names]
     if unknown:

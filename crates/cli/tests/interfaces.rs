@@ -33,6 +33,7 @@ done
 nsenter -t $holder -n "$program" perf server --insecure --line-rate 200Mbps --driven-by thread --clients 1 --quiet \
     --bind 10.77.0.2:5000,10.77.1.2:5000 > server.out & server=$!
 until grep -q listening server.out; do kill -0 $server; sleep 0.02; done
+eval "${BEFORE:-true}"
 ( eval "$beside" ) &
 "$program" perf client --insecure --line-rate 200Mbps --driven-by thread --scheme udmp --json --depth 8 --size 1MiB "$@"
 wait $server
@@ -40,6 +41,11 @@ wait $server
 
 /// A client's outcome, with what is done meanwhile; `None` where such networks cannot be made.
 fn measured(test: &str, beside: &str, client: &[&str]) -> Option<Done> {
+    measured_after("true", test, beside, client)
+}
+
+/// The same, with something done before the client starts.
+fn measured_after(before: &str, test: &str, beside: &str, client: &[&str]) -> Option<Done> {
     let has = |tool: &str| Command::new(tool).arg("--version").stdout(Stdio::null()).status().is_ok();
     let tools = ["bash", "ip", "tc", "nsenter", "unshare"];
     let may = || Command::new("unshare").args(["-rn", "true"]).stderr(Stdio::null()).status();
@@ -51,7 +57,8 @@ fn measured(test: &str, beside: &str, client: &[&str]) -> Option<Done> {
     let mut command = Command::new("timeout");
     command.args(["-k", "5", "120", "unshare", "-rn", "--", "bash", "-c", SCRIPT, "bash"]);
     command.args([env!("CARGO_BIN_EXE_pathweave"), beside]).args(client);
-    let output = command.current_dir(folder.path("")).stdin(Stdio::null()).output().unwrap();
+    let output =
+        command.env("BEFORE", before).current_dir(folder.path("")).stdin(Stdio::null()).output().unwrap();
     Some(done(&output))
 }
 
@@ -94,6 +101,21 @@ fn a_link_that_goes_down_costs_its_share_and_comes_back() {
     // 1.5 s at 10 Mb/s, 1 s at 40, the rest at 50: 39 Mb/s. Without coming back it would be at most 17.
     assert!(rate > 26.0, "{rate} Mb/s");
     assert!(fast > 0 && slow > 0, "{fast} and {slow} packets");
+}
+
+/// An interface that is down when the client opens joins when it comes up, be it the first or the second.
+#[test]
+fn a_link_that_is_down_at_the_start_joins() {
+    let test = "a_link_that_is_down_at_the_start_joins";
+    for (index, least) in [(0, 20.0), (1, 34.0)] {
+        let before = format!("ip link set a{index} down");
+        let beside = format!("sleep 1; ip link set a{index} up");
+        let client = [&BOTH[..], &["--time", "5", "--verify"]].concat();
+        let Some(done) = measured_after(&before, test, &beside, &client) else { return };
+        let (rate, packets) = figures(&done);
+        // The first second has the other link alone.
+        assert!(rate > least && packets[index] > 0, "link {index}: {rate} Mb/s, {packets:?} packets");
+    }
 }
 
 #[test]

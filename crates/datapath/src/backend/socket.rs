@@ -23,9 +23,17 @@ enum Buffer {
     Receive,
 }
 
+/// Whether an address must be there when a socket is bound to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    Needed,
+    /// Its interface is down and may come up.
+    Awaited,
+}
+
 impl UdpSocket {
     /// Binds to `address` with at least `buffer_bytes` for sending and receiving, or as much as the system grants.
-    pub(super) fn bind(address: SocketAddr, buffer_bytes: usize) -> io::Result<Self> {
+    pub(super) fn bind(address: SocketAddr, buffer_bytes: usize, presence: Presence) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
         if address.is_ipv6() {
@@ -44,6 +52,13 @@ impl UdpSocket {
                 sys::set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
             }
         };
+        if presence == Presence::Awaited {
+            let (level, name) = match address {
+                SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_FREEBIND),
+                SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_FREEBIND),
+            };
+            sys::set_option(fd, level, name, 1)?;
+        }
         udp.socket.bind(&address.into())?;
         let local = udp.socket.local_addr()?.as_socket().unwrap_or(address);
         Ok(UdpSocket { local, ..udp })

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use pathweave_units::PathId;
 use pathweave_wire::Ecn;
 
-use super::socket::{self, UdpSocket};
+use super::socket::{self, Presence, UdpSocket};
 use super::sys::{self, Appetite, Attachment, Receiver};
 use super::{Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, Wait, Waker};
 use crate::clock::realtime_ns;
@@ -151,7 +151,7 @@ impl UdpBackend {
 
 impl Sockets {
     fn open(bind: SocketAddr, config: &UdpConfig) -> Result<Self, (SocketAddr, io::Error)> {
-        let inbound = UdpSocket::bind(bind, config.socket_buffer_bytes).map_err(|error| (bind, error))?;
+        let (inbound, presence) = open_inbound(bind, config).map_err(|error| (bind, error))?;
         inbound.prepare_to_receive().map_err(|error| (bind, error))?;
         let mut outbound = Vec::with_capacity(usize::from(config.paths));
         for path in 0..config.paths {
@@ -160,8 +160,8 @@ impl Sockets {
                 SourcePorts::From(first) => first.checked_add(path).unwrap_or(0),
             };
             let address = SocketAddr::new(bind.ip(), port);
-            let socket =
-                UdpSocket::bind(address, config.socket_buffer_bytes).map_err(|error| (address, error))?;
+            let socket = UdpSocket::bind(address, config.socket_buffer_bytes, presence)
+                .map_err(|error| (address, error))?;
             socket.prepare_to_send(PATH_ECN as u8).map_err(|error| (address, error))?;
             outbound.push(socket);
         }
@@ -193,6 +193,22 @@ impl Sockets {
         if self.attachment.is_some() && is_gone && self.looked.elapsed() >= LOOK_FOR_INTERFACE {
             self.find_interface();
         }
+    }
+}
+
+/// The socket of which peers know. Of several addresses one may be that of an interface which is down: it takes part as soon as
+/// the interface is up. An address that no interface has is a mistake.
+fn open_inbound(bind: SocketAddr, config: &UdpConfig) -> io::Result<(UdpSocket, Presence)> {
+    match UdpSocket::bind(bind, config.socket_buffer_bytes, Presence::Needed) {
+        Err(error)
+            if error.kind() == io::ErrorKind::AddrNotAvailable
+                && !config.also_bind.is_empty()
+                && sys::attachment_of(bind.ip()).is_some() =>
+        {
+            let socket = UdpSocket::bind(bind, config.socket_buffer_bytes, Presence::Awaited)?;
+            Ok((socket, Presence::Awaited))
+        }
+        bound => bound.map(|socket| (socket, Presence::Needed)),
     }
 }
 

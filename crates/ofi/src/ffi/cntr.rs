@@ -1,6 +1,7 @@
 //! `struct fid_cntr`.
 
 use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::handle::{Handle, fid};
@@ -57,12 +58,12 @@ unsafe extern "C" fn control(fid: *mut Fid, command: c_int, arg: *mut c_void) ->
 /// # Safety
 /// A counter of ours.
 unsafe fn counts(cntr: *mut FidCntr) -> Counts {
-    let read = || -> Answer<Counts> {
+    // There is no way to tell an error but through another counter.
+    let read = catch_unwind(AssertUnwindSafe(|| -> Answer<Counts> {
         // SAFETY: as the caller says.
         Ok(unsafe { CntrHandle::here(cntr) }?.read())
-    };
-    // There is no way to tell an error but through another counter.
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).ok().and_then(Result::ok).unwrap_or_default()
+    }));
+    read.ok().and_then(Result::ok).unwrap_or_default()
 }
 
 unsafe extern "C" fn read(cntr: *mut FidCntr) -> u64 {

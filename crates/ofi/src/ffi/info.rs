@@ -269,7 +269,8 @@ fn domain(offer: &Offer, echo: &Echo) -> DomainAttr {
         control_progress: or(hint.map(|hint| hint.control_progress), FI_PROGRESS_AUTO),
         data_progress: or(hint.map(|hint| hint.data_progress), FI_PROGRESS_AUTO),
         resource_mgmt: or(hint.map(|hint| hint.resource_mgmt), FI_RM_ENABLED),
-        av_type: or(hint.map(|hint| hint.av_type), FI_AV_TABLE),
+        // Either kind, as it was asked for: fi_av_open says which one it opens.
+        av_type: hint.map_or(FI_AV_UNSPEC, |hint| hint.av_type),
         mr_mode,
         mr_key_size: MR_KEY_BYTES,
         cq_data_size: CQ_DATA_BYTES,

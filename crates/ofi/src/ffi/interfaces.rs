@@ -2,11 +2,11 @@
 
 use std::ptr;
 
-use crate::getinfo::Interface;
+use crate::getinfo::{Interface, Link};
 
 use super::{address, text};
 
-/// Those that are up, each with each of its addresses, in the kernel's order.
+/// All, each with each of its addresses, in the kernel's order.
 pub(crate) fn list() -> Vec<Interface> {
     let mut first = ptr::null_mut();
     // SAFETY: on success it writes a list, which is freed below.
@@ -30,9 +30,10 @@ pub(crate) fn list() -> Vec<Interface> {
 /// # Safety
 /// An element of a list of getifaddrs.
 unsafe fn interface(element: &libc::ifaddrs) -> Option<Interface> {
-    if element.ifa_flags & libc::IFF_UP as u32 == 0 || element.ifa_addr.is_null() {
+    if element.ifa_addr.is_null() {
         return None;
     }
+    let link = if element.ifa_flags & libc::IFF_UP as u32 == 0 { Link::Down } else { Link::Up };
     let room = size_of::<libc::sockaddr_in6>();
     // SAFETY: as large as its family says, which is what is read.
     let length = |family: libc::sa_family_t| match i32::from(family) {
@@ -54,5 +55,5 @@ unsafe fn interface(element: &libc::ifaddrs) -> Option<Interface> {
     };
     // SAFETY: a string of the list.
     let name = unsafe { text::read(element.ifa_name) }?;
-    Some(Interface { name, address: found.ip(), prefix_bits })
+    Some(Interface { name, address: found.ip(), prefix_bits, link })
 }

@@ -9,7 +9,7 @@ mod together;
 pub use limits::capability_names;
 pub(crate) use limits::*;
 pub(crate) use offer::{DomainHints, FabricHints, Hints, Offer, Question, Refusal, offers};
-pub(crate) use places::Interface;
+pub(crate) use places::{Interface, Link};
 
 #[cfg(test)]
 mod tests;

@@ -217,6 +217,7 @@ fn candidates<'a>(
     };
     let fits = |interface: &&Interface| {
         interface.is_routable()
+            && interface.is_up()
             && is_of(&interface.address, family)
             && settings.place.allows(interface, src, interfaces)
             && domain_name.is_none_or(|name| interface.name == name)
@@ -279,7 +280,7 @@ fn capabilities(hints: &Hints) -> Capabilities {
     // Buffers for many messages come with a receiving half that has them.
     let free = FI_MULTI_RECV & !hints.caps;
     let named = if hints.caps == 0 { 0 } else { whole & !free };
-    Capabilities { whole: named | tx | rx, tx, rx }
+    Capabilities { whole: named | tx | rx | DOMAIN_CAPS, tx, rx }
 }
 
 /// What comes with what was asked for.
@@ -297,12 +298,13 @@ fn completed(asked: u64) -> u64 {
     caps
 }
 
-/// The capabilities of a half that names these. Where it names no direction it has those of the whole.
+/// The capabilities of a half that names these. Where it names no direction it has those of the whole. What belongs to the
+/// domain it has only if it is asked for: libfabric's test of `fi_getinfo` takes anything else for a mistake.
 fn half(named: u64, ours: u64, whole: u64) -> u64 {
     if named == 0 {
-        return whole & ours;
+        return whole & ours & !DOMAIN_CAPS;
     }
-    let mut caps = named | FI_LOCAL_COMM | FI_REMOTE_COMM;
+    let mut caps = named;
     for (services, directions) in
         [(FI_MSG | FI_TAGGED, MESSAGE_DIRECTIONS), (FI_RMA | FI_ATOMIC, MEMORY_DIRECTIONS)]
     {

@@ -5,12 +5,21 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// An address of a network interface that is up.
+/// Whether an interface carries packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    Up,
+    /// It may come up later. The system keeps its IPv4 addresses.
+    Down,
+}
+
+/// An address of a network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interface {
     pub(crate) name: String,
     pub(crate) address: IpAddr,
     pub(crate) prefix_bits: u8,
+    pub(crate) link: Link,
 }
 
 /// A network, as `10.0.0.0/24`: what a fabric is called.
@@ -21,6 +30,11 @@ pub(crate) struct Subnet {
 }
 
 impl Interface {
+    /// Whether it carries packets now.
+    pub(crate) fn is_up(&self) -> bool {
+        self.link == Link::Up
+    }
+
     pub(crate) fn subnet(&self) -> Subnet {
         let bits = u32::from(self.prefix_bits);
         let network = match self.address {

@@ -6,7 +6,7 @@ use crate::abi::version;
 use crate::settings::Settings;
 
 fn interface(name: &str, address: &str, prefix_bits: u8) -> Interface {
-    Interface { name: name.into(), address: address.parse().unwrap(), prefix_bits }
+    Interface { name: name.into(), address: address.parse().unwrap(), prefix_bits, link: Link::Up }
 }
 
 fn host() -> Vec<Interface> {
@@ -96,6 +96,36 @@ fn several_interfaces_together_are_one_offer_of_the_first() {
     );
 }
 
+/// An interface that is down keeps its place among those that are used together, and is never the one that peers are told.
+#[test]
+fn what_is_down_joins_later_and_is_not_offered_itself() {
+    let mut host = host();
+    let ask = |host: &[Interface], variable| {
+        let settings = settings(&[variable]);
+        let found = offers(&question(Hints::default()), &settings, host)?;
+        let all = settings.place.all(host);
+        let others = settings.place.others(&found[0].interface, &all).unwrap();
+        let others: Vec<String> = others.into_iter().map(|other| other.name).collect();
+        Ok::<_, Refusal>((found.len(), found[0].interface.name.clone(), others))
+    };
+    let both = [("PATHWEAVE_IFACE", "eth1,eth2"), ("PATHWEAVE_ADDRESS", "10.1.2.4,10.9.0.1")];
+    host[3].link = Link::Down;
+    for variable in both {
+        assert_eq!(ask(&host, variable).unwrap(), (1, "eth2".into(), vec!["eth1".into()]));
+    }
+    (host[3].link, host[4].link) = (Link::Up, Link::Down);
+    for variable in both {
+        assert_eq!(ask(&host, variable).unwrap(), (1, "eth1".into(), vec!["eth2".into()]));
+    }
+    host[3].link = Link::Down;
+    let none = ask(&host, both[0]).unwrap_err().to_string();
+    assert_eq!(none, "no interface that is up has the name eth1 or eth2 (PATHWEAVE_IFACE)");
+    assert!(ask(&host, ("PATHWEAVE_IFACE", "eth1")).is_err());
+    // Of those that nobody names, what is down is not offered.
+    let found = offers(&question(Hints::default()), &settings(&[]), &host).unwrap();
+    assert!(found.iter().all(|offer| offer.interface.name == "eth0"));
+}
+
 #[test]
 fn nodes_and_services_name_either_end() {
     let ask = |node: Option<&str>, service: Option<&str>, flags| {
@@ -164,16 +194,18 @@ fn halves_name_their_own_capabilities_and_the_whole_has_them() {
     };
     // Each half has a service of its own, and the directions that nobody named.
     let caps = ask(0, FI_MSG, FI_TAGGED);
-    assert_eq!((caps.tx, caps.rx), (FI_MSG | FI_SEND | COMM, FI_TAGGED | FI_RECV | COMM));
-    assert_eq!(caps.whole, caps.tx | caps.rx);
+    assert_eq!((caps.tx, caps.rx), (FI_MSG | FI_SEND, FI_TAGGED | FI_RECV));
+    assert_eq!(caps.whole, caps.tx | caps.rx | COMM);
     // A half that names nothing may have anything.
     let caps = ask(0, FI_TAGGED | FI_SEND, 0);
-    assert_eq!((caps.tx, caps.rx), (FI_TAGGED | FI_SEND | COMM, ALL & RX_CAPS));
+    assert_eq!((caps.tx, caps.rx), (FI_TAGGED | FI_SEND, ALL & RX_CAPS & !COMM));
     // Only the receiving half asks for sources; the endpoint is told.
     let caps = ask(FI_TAGGED, 0, FI_TAGGED | FI_SOURCE);
-    assert_eq!((caps.rx, caps.whole & FI_SOURCE), (FI_TAGGED | FI_RECV | FI_SOURCE | COMM, FI_SOURCE));
+    assert_eq!((caps.rx, caps.whole & FI_SOURCE), (FI_TAGGED | FI_RECV | FI_SOURCE, FI_SOURCE));
     // A half has no direction that the whole leaves out.
-    assert_eq!(ask(FI_TAGGED | FI_SEND, 0, FI_TAGGED).rx, FI_TAGGED | COMM);
+    assert_eq!(ask(FI_TAGGED | FI_SEND, 0, FI_TAGGED).rx, FI_TAGGED);
+    // What belongs to the domain is in a half that names it.
+    assert_eq!(ask(0, FI_MSG | COMM, FI_MSG).tx, FI_MSG | FI_SEND | COMM);
     // What is answered may be asked.
     for (whole, tx, rx) in [(0, FI_MSG, FI_TAGGED), (FI_MSG | FI_RMA, FI_RMA, 0), (0, 0, 0)] {
         let caps = ask(whole, tx, rx);

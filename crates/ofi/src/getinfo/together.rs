@@ -1,5 +1,5 @@
-//! Interfaces that are used together, as the environment names them: the first is the one that is offered, and the others carry
-//! paths beside it.
+//! Interfaces that are used together, as the environment names them: the first that is up is the one that is offered, and the
+//! others carry paths beside it, as soon as they are up.
 
 use std::net::IpAddr;
 
@@ -36,13 +36,19 @@ impl Where {
         }
     }
 
-    /// Whether an interface may be offered: of several that are used together the first, or that of the address `src` if the
-    /// application names one.
+    /// Whether an interface may be offered: of several that are used together the first that is up, or that of the address `src`
+    /// if the application names one.
     pub(super) fn allows(&self, interface: &Interface, src: Option<IpAddr>, all: &[Interface]) -> bool {
         let is_first = match self {
             Where::Anywhere => true,
-            Where::Interfaces(names) => names.first() == Some(&interface.name),
-            Where::Addresses(addresses) => addresses.first() == Some(&interface.address),
+            Where::Interfaces(names) => {
+                let is_up = |name: &&String| all.iter().any(|other| other.name == **name && other.is_up());
+                names.iter().find(is_up) == Some(&interface.name)
+            }
+            Where::Addresses(addresses) => {
+                let is_up = |ip: &&IpAddr| all.iter().any(|other| other.address == **ip && other.is_up());
+                addresses.iter().find(is_up) == Some(&interface.address)
+            }
         };
         (is_first || src == Some(interface.address)) && self.others(interface, all).is_some()
     }

@@ -246,7 +246,7 @@ impl Queue {
         next.ok_or(Errno(FI_EAGAIN))
     }
 
-    /// Ends the sleep of all that wait.
+    /// Ends the sleep of all that wait, or if none does the next.
     pub(crate) fn signal(&self) {
         self.waiting.signal(&mut lock(&self.state).arming);
     }
@@ -254,14 +254,14 @@ impl Queue {
     /// The descriptor may be waited for: nothing is here, and nothing can be made at once.
     ///
     /// # Errors
-    /// FI_EAGAIN if something is.
+    /// FI_EAGAIN if something is, or if somebody has signalled since the last sleep.
     pub(crate) fn try_wait(&self) -> Answer {
         if !lock(&self.state).entries.is_empty() {
             return Err(Errno(FI_EAGAIN));
         }
         self.rest();
         let mut state = lock(&self.state);
-        if !state.entries.is_empty() {
+        if !state.entries.is_empty() || state.arming.take_signal() {
             return Err(Errno(FI_EAGAIN));
         }
         self.waiting.arm(&mut state.arming);
@@ -327,6 +327,24 @@ mod tests {
         }
         queue.signal();
         assert_eq!(sleeper.join().unwrap(), Err(Errno(FI_EAGAIN)));
+    }
+
+    /// Nobody slept when it was called: it is not lost, and it counts once.
+    #[test]
+    fn a_signal_before_the_sleep_ends_it() {
+        let queue = queue();
+        let sleep = |ms| {
+            let start = Instant::now();
+            let slept = queue.read_waiting(1, Some(start + Duration::from_millis(ms)), |_, _| ());
+            assert_eq!(slept, Err(Errno(FI_EAGAIN)));
+            start.elapsed()
+        };
+        queue.signal();
+        queue.signal();
+        assert!(sleep(20_000) < Duration::from_secs(10));
+        assert!(sleep(50) >= Duration::from_millis(50), "the next sleep is a whole one");
+        queue.signal();
+        assert_eq!((queue.try_wait(), queue.try_wait()), (Err(Errno(FI_EAGAIN)), Ok(())));
     }
 
     #[test]

@@ -61,6 +61,15 @@ pub(crate) struct Arming {
     pub(super) sleepers: usize,
     /// Who sleeps at a device.
     away: Option<Away>,
+    /// `signal` was called while nobody slept: the next sleep ends at once.
+    signalled: bool,
+}
+
+impl Arming {
+    /// Whether a signal has come that ended no sleep. It is told once.
+    pub(crate) fn take_signal(&mut self) -> bool {
+        std::mem::take(&mut self.signalled)
+    }
 }
 
 /// A thread that sleeps at a device.
@@ -148,9 +157,10 @@ impl Waiting {
         }
     }
 
-    /// Ends the sleep of all that sleep now.
+    /// Ends the sleep of all that sleep now; if nobody does, the next sleep, for who is about to sleep cannot be told from who is not.
     pub(crate) fn signal(&self, arming: &mut Arming) {
         self.signals.fetch_add(1, Ordering::Relaxed);
+        arming.signalled = arming.sleepers == 0 && arming.away.is_none();
         self.notify(arming);
     }
 
@@ -175,15 +185,18 @@ impl Waiting {
             return Some(Woken::TooLate);
         }
         let count = || (self.signals.load(Ordering::Relaxed), self.changes.load(Ordering::Relaxed));
-        let before = count();
-        {
+        let before = {
             let mut held = lock(guarded);
-            let away = &mut (*held).as_mut().away;
-            if away.is_some() {
+            let arming = (*held).as_mut();
+            if arming.take_signal() {
+                return Some(Woken::Signalled);
+            }
+            if arming.away.is_some() {
                 return None;
             }
-            *away = Some(Away { thread: thread::current().id(), device: device.clone() });
-        }
+            arming.away = Some(Away { thread: thread::current().id(), device: device.clone() });
+            count()
+        };
         // What came before others knew of this sleep is seen now, and what comes later ends it.
         let waited = device.wait_until(left, || (is_there() || count() != before).then_some(()));
         (*lock(guarded)).as_mut().away = None;
@@ -202,6 +215,9 @@ impl Waiting {
         deadline: Option<Instant>,
         nap: Duration,
     ) -> (MutexGuard<'a, T>, Woken) {
+        if (*held).as_mut().take_signal() {
+            return (held, Woken::Signalled);
+        }
         let left = left(deadline, nap);
         if left.is_zero() {
             return (held, Woken::TooLate);
