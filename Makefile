@@ -22,7 +22,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo dist test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak miri tsan programs test-mpi clean provider install-provider
+.PHONY: help build demo dist test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak miri tsan programs test-mpi test-fabtests clean provider install-provider
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,12 @@ MPI_OPTIONS ?=
 
 test-mpi: programs ## Each MPI of docs/mpi.md over the provider, byte by byte; fetches packages into target/mpi.
 	$(PYTHON) tests/mpi/run.py $(or $(CARGO_TARGET_DIR),target)/debug/deps/libpathweave_fi.so --only $(MPI) --runs $(RUNS) $(MPI_OPTIONS)
+
+# Where fabtests is installed, if not where the shell finds it.
+FABTESTS ?=
+
+test-fabtests: programs ## libfabric's own tests (fabtests) over the provider; docs/mpi.md. Skipped without them.
+	$(PYTHON) tests/fabtests/run.py $(or $(CARGO_TARGET_DIR),target)/debug/deps/libpathweave_fi.so $(if $(FABTESTS),--fabtests $(FABTESTS))
 
 # What tests of other languages start: the program, and what writes samples of reports.
 programs:

@@ -2,25 +2,14 @@
 
 use std::num::NonZeroU16;
 
-use pathweave_heap::usage::{available_bytes, rss_bytes};
+use pathweave_heap::usage::available_bytes;
 use pathweave_results::Quantity;
 use pathweave_scenario::{Memory, MemoryPart, Process};
 use pathweave_sim::SimSpec;
 
-/// This process, as long as it has not read anything.
-pub(crate) fn process() -> Own {
-    Own(rss_bytes())
-}
-
-/// Bytes that a process has before it reads anything.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Own(u64);
-
-impl Own {
-    /// The process in which this run is made.
-    pub(crate) fn with_threads_of(self, spec: &SimSpec) -> Process {
-        Process { threads: spec.threads.unwrap_or(NonZeroU16::MIN), own_bytes: self.0 }
-    }
+/// The process in which this run is made. What the program itself takes is a constant, so that a forecast is the same each time.
+pub(crate) fn process(spec: &SimSpec) -> Process {
+    Process { threads: spec.threads.unwrap_or(NonZeroU16::MIN), ..Process::ONE_THREAD }
 }
 
 fn bytes(bytes: u64) -> String {

@@ -29,10 +29,9 @@ pub(crate) struct CheckArgs {
 }
 
 pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
-    let process = memory::process();
     let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
     let mut prepared = loaded.draft()?;
-    let process = process.with_threads_of(&args.threads.of(&prepared.spec, 1));
+    let process = memory::process(&args.threads.of(&prepared.spec, 1));
     if args.memory {
         let memory = prepared.memory_in(process);
         let available = available_bytes();

@@ -37,12 +37,11 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
-    let process = memory::process();
     let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
     let prepared = loaded.draft()?;
     let spec = &args.threads.of(&prepared.spec, 1);
     if !args.force
-        && let Some(why) = memory::refusal(&prepared.memory_in(process.with_threads_of(spec)))
+        && let Some(why) = memory::refusal(&prepared.memory_in(memory::process(spec)))
     {
         return Err(Failure::Input(format!("{why}; --force runs it all the same")));
     }
