@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """libfabric's own tests (fabtests) over the provider, on loopback, where they are installed.
 
-Which tests there are is read from fabtests' script ``runfabtests.sh``; how each ended is compared with what the provider
-offers: a test for something that it does not offer (``NOT_OFFERED``) must say so, and every other must pass. That script
-itself is not run, because at its end it kills every process whose name begins with ``fi_``.
+The tests are those that fabtests' script ``runfabtests.sh`` lists. How each ended is compared with what the provider
+offers: a test for something that it does not offer (``NOT_OFFERED``) must say so, and every other must pass. That
+script itself is not run, because at its end it kills every process whose name begins with ``fi_``.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def main() -> int:
             print("skipped: fabtests is not installed; docs/mpi.md says how to build it, FABTESTS=... where it is")
             return 0
         options.fabtests = Path(found).parents[1]
-    # One of the tests has itself interrupted: that must not be ignored, as it is for commands in the background of a shell.
+    # One of the tests has itself interrupted. Commands in the background of a shell ignore that; these must not.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     script = options.fabtests / "bin/runfabtests.sh"
     if not script.is_file():
