@@ -46,7 +46,8 @@ impl Live {
         let (names, costs): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
         let progress = Progress::new(kind, name.to_owned(), seed, names.len());
         let state = State { progress, numbers: Vec::new(), cost_done: 0.0, next: now, closed: false };
-        let live = Live { folder, started: now, names, costs, keep: kind != "sweep", state: Mutex::new(state) };
+        let live =
+            Live { folder, started: now, names, costs, keep: kind != "sweep", state: Mutex::new(state) };
         live.write(&mut live.locked());
         live
     }

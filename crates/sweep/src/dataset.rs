@@ -16,16 +16,8 @@ use crate::summary::{SCHEMA, SweepSummary};
 
 const SUMMARY: &str = "summary.json";
 /// Files and folders of a dataset. A folder with anything else in it is not ours.
-const OURS: [&str; 8] = [
-    RUNS,
-    LOCK,
-    SUMMARY,
-    "report.html",
-    "runs.parquet",
-    "summary.parquet",
-    PROGRESS_FILE,
-    ".progress.json",
-];
+const OURS: [&str; 8] =
+    [RUNS, LOCK, SUMMARY, "report.html", "runs.parquet", "summary.parquet", PROGRESS_FILE, ".progress.json"];
 
 /// The folder of a sweep, ours alone while this lives.
 #[derive(Debug)]

@@ -120,7 +120,13 @@ fn row(root: &Path, path: &Path, found: &Metadata) -> Option<Row> {
     };
     let row = Row { path: place.clone(), name, modified_unix_s: modified?.as_secs(), ..Row::default() };
     if path.ends_with("index.html") {
-        return Some(Row { kind: "page", state: "page".to_owned(), good: true, page: page("index.html"), ..row });
+        return Some(Row {
+            kind: "page",
+            state: "page".to_owned(),
+            good: true,
+            page: page("index.html"),
+            ..row
+        });
     }
     let summary = read(path, found.len())?;
     let row = Row { page: page("report.html"), ..row };
@@ -182,7 +188,8 @@ fn of_comparison(row: Row, summary: &Value) -> Row {
 
 fn of_sweep(row: Row, summary: &Value) -> Row {
     let count = |name: &str| summary[name].as_u64().unwrap_or(0);
-    let (runs, finished, trouble) = (count("runs"), count("finished_runs"), count("failed_runs") + count("open_runs"));
+    let (runs, finished, trouble) =
+        (count("runs"), count("finished_runs"), count("failed_runs") + count("open_runs"));
     let partial = summary["partial"] != Value::Bool(false);
     Row {
         kind: "sweep",
@@ -242,7 +249,9 @@ mod tests {
         let rows = found["rows"].as_array().unwrap();
         let shown: Vec<_> = rows
             .iter()
-            .map(|row| (row["path"].as_str().unwrap(), row["kind"].as_str().unwrap(), row["state"].as_str().unwrap()))
+            .map(|row| {
+                (row["path"].as_str().unwrap(), row["kind"].as_str().unwrap(), row["state"].as_str().unwrap())
+            })
             .collect();
         assert_eq!(
             shown,
@@ -256,7 +265,8 @@ mod tests {
         assert_eq!((&rows[0]["page"], &rows[1]["page"]), (&json!("both/report.html"), &Value::Null));
         assert_eq!((&rows[0]["slowdown_p99"], &rows[0]["schemes"]), (&json!(3.0), &json!(["x", "y"])));
         assert_eq!(rows[1]["schemes"], json!(["a", "b"]));
-        let live: Vec<_> = found["live"].as_array().unwrap().iter().map(|l| (&l["path"], &l["alive"])).collect();
+        let live: Vec<_> =
+            found["live"].as_array().unwrap().iter().map(|l| (&l["path"], &l["alive"])).collect();
         assert_eq!(live, [(&json!("new"), &json!(true)), (&json!("demo/old"), &json!(false))]);
         fs::remove_dir_all(root.join("both")).unwrap();
         assert!(!index.json(&root).contains("both"));

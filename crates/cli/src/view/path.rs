@@ -27,10 +27,10 @@ fn pieces(path: &str) -> Option<Vec<String>> {
         return None;
     }
     let path = path.strip_prefix('/')?;
-    let path = path.strip_suffix('/').unwrap_or(path);
     if path.is_empty() {
         return Some(Vec::new());
     }
+    let path = path.strip_suffix('/').unwrap_or(path);
     path.split('/').map(|piece| decoded(piece).filter(|name| is_name(name))).collect()
 }
 

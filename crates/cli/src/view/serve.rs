@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as Wall;
 
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue, LOCATION};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue, LOCATION,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -75,7 +77,9 @@ async fn accept(listener: TcpListener, site: &Arc<Site>, interrupt: &Interrupt) 
                 let site = Arc::clone(&site);
                 async move {
                     let work = tokio::task::spawn_blocking(move || site.answer(&request));
-                    Ok::<_, Infallible>(work.await.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR)))
+                    Ok::<_, Infallible>(
+                        work.await.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR)),
+                    )
                 }
             });
             let mut http = http1::Builder::new();
