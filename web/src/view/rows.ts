@@ -16,6 +16,7 @@ const columns: { key: Key; title: string; of: (r: Row) => string | number | null
   { key: "p99", title: "Slowdown P99", of: (r) => r.slowdown_p99 },
   { key: "state", title: "State", of: (r) => r.state },
 ];
+const words = new Set<Key>(["name", "kind", "schemes", "state"]);
 // Rows in the page.
 const MOST = 1000;
 
@@ -42,7 +43,7 @@ export const link = (path: string): string => "/" + path.split("/").map(encodeUR
 
 /** All words are in the row. */
 export function fits(r: Row, search: string): boolean {
-  const text = [r.path, r.name, r.kind, r.schemes.join(" "), r.seed === null ? "" : `seed ${r.seed}`, r.state, date(r.modified_unix_s)].join(" ").toLowerCase();
+  const text = [r.path, r.name, r.kind, r.schemes.join(" "), r.seed === null ? "" : `seed${r.seed}`, r.state, date(r.modified_unix_s)].join(" ").toLowerCase();
   return search.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
@@ -69,7 +70,7 @@ export function drawRows(place: HTMLElement, rows: Row[]): void {
   };
   const head = element("tr", {}, ...columns.map(({ key, title }) => {
     const on = state.sort === key;
-    return element("th", { scope: "col", "aria-sort": on ? (state.down ? "descending" : "ascending") : "none" },
+    return element("th", { scope: "col", ...(words.has(key) ? { class: "text" } : {}), "aria-sort": on ? (state.down ? "descending" : "ascending") : "none" },
       button(title + (on ? (state.down ? " ▾" : " ▴") : ""), () => sortBy(key), { class: "link", "data-key": key }));
   }));
   const number = (v: number | null) => (v == null ? "-" : digits(v));
