@@ -1,4 +1,5 @@
-// Builds the viewer: dist/report.html for runs and dist/sweep.html for sweeps (`--mode` says which), each one page with
+// Builds the viewer: dist/report.html for runs, dist/sweep.html for sweeps and dist/view.html for `pathweave view`
+// (`--mode` says which), each one page with
 // its style and script in it, and places named [[...]] that the program fills with data.
 import { readFileSync } from "node:fs";
 import { defineConfig, type Plugin } from "vite";

@@ -13,19 +13,23 @@ before(async () => { browser = await chromium.launch({ executablePath: CHROMIUM,
 after(async () => { await browser?.close(); });
 
 /** Opens a page of the folder; whatever goes wrong on it by the end of the test fails it. */
-export async function open(t, file, colorScheme = "light") {
-  const context = await browser.newContext({ colorScheme, viewport: { width: 1400, height: 1000 } });
+export const open = (t, file, colorScheme = "light") =>
+  openAt(t, pathToFileURL(join(REPORTS, file)).href, colorScheme, 1400, /^(file|data):/);
+
+/** Opens the page at `url`, which may ask for what `allowed` fits. */
+export async function openAt(t, url, colorScheme, width, allowed) {
+  const context = await browser.newContext({ colorScheme, viewport: { width, height: 1000 } });
   const page = await context.newPage();
   const faults = [];
   page.on("pageerror", (e) => faults.push(e.message));
   page.on("console", (m) => { if (m.type() === "error") faults.push(m.text()); });
-  page.on("request", (r) => { if (!/^(file|data):/.test(r.url())) faults.push(`asks the network for ${r.url()}`); });
+  page.on("request", (r) => { if (!allowed.test(r.url())) faults.push(`asks the network for ${r.url()}`); });
   t.after(async () => {
     const shown = await page.evaluate(() => document.documentElement.dataset.scriptError);
     await context.close();
     assert.deepEqual([...faults, ...(shown ? [shown] : [])], []);
   });
-  await page.goto(pathToFileURL(join(REPORTS, file)).href);
+  await page.goto(url);
   await page.waitForSelector("html[data-drawn]");
   return page;
 }

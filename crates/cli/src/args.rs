@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     /// Choose the period at which ERD receivers look for missing packets: what it costs, equation (1) of the paper
     ScanPeriod(ScanPeriodArgs),
+    /// Serve a folder of results to a browser on this machine: an index, reports, runs under way
+    View(crate::view::ViewArgs),
     /// Make a small real network on this machine from a scenario or a topology file
     Lab(crate::lab::LabArgs),
     /// Measure the real datapath between two hosts

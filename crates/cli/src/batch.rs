@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use pathweave_sim::{Control, Monitor, Snapshot};
 
 use crate::interrupt::Interrupt;
+use crate::live::Live;
 use crate::options::Bar;
 use crate::progress::clock;
 use crate::terminal;
@@ -46,6 +47,9 @@ pub(crate) struct Watcher<'a> {
 impl Monitor for Watcher<'_> {
     fn look(&mut self, at: &Snapshot) -> Control {
         self.batch.update(self.index, Some(at.share_done()));
+        if let Some(live) = &self.batch.live {
+            live.update(self.index, at.into());
+        }
         if self.interrupt.requested() { Control::Stop } else { Control::Continue }
     }
 }
@@ -58,6 +62,7 @@ pub(crate) struct Batch {
     bar: Option<ProgressBar>,
     state: Mutex<State>,
     quiet: bool,
+    live: Option<Live>,
 }
 
 struct State {
@@ -86,7 +91,12 @@ impl Batch {
         let started = Instant::now();
         let state =
             State { done: 0.0, finished: 0, running: BTreeMap::new(), next_line: started + LINE_EVERY };
-        Batch { costs, labels, started, bar, state: Mutex::new(state), quiet }
+        Batch { costs, labels, started, bar, state: Mutex::new(state), quiet, live: None }
+    }
+
+    /// Keeps `live` informed, too.
+    pub(crate) fn telling(self, live: Live) -> Self {
+        Batch { live: Some(live), ..self }
     }
 
     /// A monitor for run `index`.
@@ -96,6 +106,9 @@ impl Batch {
 
     /// So much of run `index` is done; `None`: it is over.
     pub(crate) fn update(&self, index: usize, part: Option<f64>) {
+        if let (Some(live), None) = (&self.live, part) {
+            live.over(index);
+        }
         if self.quiet {
             return;
         }
@@ -137,6 +150,9 @@ impl Batch {
 
     /// A last line: how many runs, and how long they took.
     pub(crate) fn finish(&self) {
+        if let Some(live) = &self.live {
+            live.close();
+        }
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

@@ -56,9 +56,7 @@ struct Watcher<'a> {
 
 impl Monitor for Watcher<'_> {
     fn look(&mut self, at: &pathweave_sim::Snapshot) -> Control {
-        let snapshot =
-            progress::Snapshot { simulated: at.now, packet_hops: at.packet_hops, done: at.share_done() };
-        self.progress.update(Instant::now(), snapshot);
+        self.progress.update(Instant::now(), progress::Snapshot::from(at));
         if self.interrupt.requested() { Control::Stop } else { Control::Continue }
     }
 }

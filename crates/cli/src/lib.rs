@@ -9,6 +9,7 @@ mod failure;
 mod interrupt;
 mod lab;
 mod landing;
+mod live;
 mod memory;
 mod ofi;
 mod options;
@@ -19,6 +20,7 @@ mod progress;
 mod provider;
 mod terminal;
 mod traces;
+mod view;
 
 use std::ffi::OsString;
 
@@ -70,6 +72,7 @@ fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::Perf(args) => perf::perf(args),
         Command::Ping(args) => ping::ping(args),
         Command::Ofi(args) => ofi::ofi(args),
+        Command::View(args) => view::view(args),
         Command::Schema => {
             let schema = serde_json::to_string_pretty(&pathweave_scenario::schema());
             terminal::out(&(schema.expect("a JSON value serialises") + "\n"));

@@ -9,6 +9,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pathweave_scenario::units::Time;
 
 use crate::batch::Batch;
+use crate::live::Live;
 use crate::options::{Bar, Talk};
 use crate::terminal;
 
@@ -25,8 +26,24 @@ pub(crate) struct Snapshot {
     pub(crate) simulated: Time,
     /// Packets that crossed a link, so far.
     pub(crate) packet_hops: u64,
+    /// Payload bytes delivered.
+    pub(crate) bytes: u64,
+    /// Flows that have finished, and flows in all.
+    pub(crate) flows: (u64, u64),
     /// How much of the run is done, 0 to 1.
     pub(crate) done: f64,
+}
+
+impl From<&pathweave_sim::Snapshot> for Snapshot {
+    fn from(at: &pathweave_sim::Snapshot) -> Self {
+        Snapshot {
+            simulated: at.now,
+            packet_hops: at.packet_hops,
+            bytes: u64::try_from(at.bytes_done).unwrap_or(u64::MAX),
+            flows: (at.flows_done as u64, at.flows_total as u64),
+            done: at.share_done(),
+        }
+    }
 }
 
 /// Shows any number of runs at a time.
@@ -44,6 +61,8 @@ pub(crate) struct RunProgress {
     /// When `packet_hops` were that many, for the current rate.
     rate_from: (Instant, u64),
     hops_per_s: f64,
+    /// Who tells `pathweave view`, and by which number of this run.
+    live: Option<(Arc<Live>, usize)>,
 }
 
 enum Show {
@@ -90,7 +109,14 @@ impl Reporter {
                 Show::Bar(bar.with_prefix(label.to_owned()))
             }
         };
-        RunProgress { show, label: label.to_owned(), started: now, rate_from: (now, 0), hops_per_s: 0.0 }
+        RunProgress {
+            show,
+            label: label.to_owned(),
+            started: now,
+            rate_from: (now, 0),
+            hops_per_s: 0.0,
+            live: None,
+        }
     }
 
     /// A line for the user that is not part of the result.
@@ -108,11 +134,26 @@ impl RunProgress {
     pub(crate) fn part(batch: &Arc<Batch>, index: usize) -> Self {
         let now = Instant::now();
         let show = Show::Part(Arc::clone(batch), index);
-        RunProgress { show, label: String::new(), started: now, rate_from: (now, 0), hops_per_s: 0.0 }
+        RunProgress {
+            show,
+            label: String::new(),
+            started: now,
+            rate_from: (now, 0),
+            hops_per_s: 0.0,
+            live: None,
+        }
+    }
+
+    /// Keeps `live` informed, too, of its run `index`.
+    pub(crate) fn telling(self, live: &Arc<Live>, index: usize) -> Self {
+        RunProgress { live: Some((Arc::clone(live), index)), ..self }
     }
 
     /// Shows where the run is. Cheap enough to be called many times a second.
     pub(crate) fn update(&mut self, now: Instant, at: Snapshot) {
+        if let Some((live, index)) = &self.live {
+            live.update(*index, at);
+        }
         let (since, hops) = self.rate_from;
         let span = now.saturating_duration_since(since);
         if span >= RATE_OVER {
@@ -137,6 +178,9 @@ impl RunProgress {
 
     /// The run is over; `words` say how it went.
     pub(crate) fn finish(self, words: &str) {
+        if let Some((live, index)) = &self.live {
+            live.over(*index);
+        }
         match self.show {
             Show::Silent => {}
             Show::Bar(bar) => {
@@ -198,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_line_says_it_all() {
-        let at = Snapshot { simulated: Time::from_us(1_250), packet_hops: 0, done: 0.5 };
+        let at = Snapshot { simulated: Time::from_us(1_250), done: 0.5, ..Snapshot::default() };
         let line = describe(at, Wall::from_secs(61), 12.34e6);
         assert_eq!(line, " 50 %  1.25 ms simulated  12.3 M packet-hops/s  1:01 left");
         assert_eq!(clock(Wall::from_secs(3_661)), "1:01:01");

@@ -9,6 +9,7 @@ use parquet::errors::ParquetError;
 use serde::Serialize;
 
 use crate::columns;
+use crate::live::Progress;
 use crate::parquet_file;
 use crate::records::RunResult;
 use crate::report;
@@ -117,11 +118,17 @@ impl ResultFolder {
         write_file(&self.partial.join("report.html"), &report::html(runs))
     }
 
+    /// Where files are until [`ResultFolder::commit`]: for [`Progress`] while runs go on.
+    pub fn partial(&self) -> &Path {
+        &self.partial
+    }
+
     /// Gives the folder its final name, replacing an older result there in one step.
     pub fn commit(self) -> Result<PathBuf, OutputError> {
         let destination = self.destination.clone();
         // It may have changed since `create`.
         check_replaceable(&destination)?;
+        Progress::remove(&self.partial).map_err(io_error(&self.partial, "finish"))?;
         let failed = |e| io_error(&destination, "put the results in place")(e);
         if destination.exists() {
             exchange(&self.partial, &destination).map_err(failed)?;

@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use pathweave_results::{PROGRESS_FILE, Progress};
+
 use crate::error::{SweepError, io_error};
 use crate::plan::Plan;
 use crate::record::{Files, MARK, Record};
@@ -14,7 +16,8 @@ use crate::summary::{SCHEMA, SweepSummary};
 
 const SUMMARY: &str = "summary.json";
 /// Files and folders of a dataset. A folder with anything else in it is not ours.
-const OURS: [&str; 6] = [RUNS, LOCK, SUMMARY, "report.html", "runs.parquet", "summary.parquet"];
+const OURS: [&str; 8] =
+    [RUNS, LOCK, SUMMARY, "report.html", "runs.parquet", "summary.parquet", PROGRESS_FILE, ".progress.json"];
 
 /// The folder of a sweep, ours alone while this lives.
 #[derive(Debug)]
@@ -33,6 +36,8 @@ impl Dataset {
         if !store.path().join(SUMMARY).exists() {
             store.file(SUMMARY, format!("{{\"schema\": \"{SCHEMA}\", \"partial\": true}}\n").as_bytes())?;
         }
+        // Of a sweep that was killed.
+        Progress::remove(store.path()).map_err(io_error(store.path(), "remove"))?;
         Ok(Dataset { store })
     }
 

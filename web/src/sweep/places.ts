@@ -72,7 +72,7 @@ export function written(): [string, string][] {
 export function readIn(choices: URLSearchParams): void {
   const usual = JSON.parse(opened) as typeof state;
   const axis = (key: "compare" | "x" | "y") => {
-    const n = Number(choices.get(key) ?? NaN);
+    const n = choices.has(key) ? Number(choices.get(key)) : usual[key];
     return Number.isInteger(n) && (axes[n] || (key === "y" && n === -1)) ? n : usual[key];
   };
   const name = choices.get("metric");

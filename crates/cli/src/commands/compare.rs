@@ -17,6 +17,7 @@ use crate::execute::{Finished, execute};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::landing;
+use crate::live::Live;
 use crate::options::{Cores, Talk};
 use crate::progress::{Reporter, RunProgress};
 use crate::terminal;
@@ -162,11 +163,17 @@ pub(crate) fn carry_out(
         Arc::new(Batch::new(costs, labels, talk.quiet, talk.progress))
     });
     let width = planned.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
-    let progress = |index: usize| match &batch {
-        Some(batch) => RunProgress::part(batch, index),
-        None => reporter.start(&planned[index].0, width),
+    let live = told(comparisons, &folders);
+    let progress = |index: usize| {
+        let shown = match &batch {
+            Some(batch) => RunProgress::part(batch, index),
+            None => reporter.start(&planned[index].0, width),
+        };
+        let (live, number) = &live[index];
+        shown.telling(live, *number)
     };
     let finished = run_all(&planned, &mut traces, cores, &progress, &interrupt)?;
+    live.iter().for_each(|(live, _)| live.close());
     if let Some(batch) = batch {
         batch.finish();
     }
@@ -207,6 +214,19 @@ pub(crate) fn carry_out(
         terminal::note(&complaint);
     }
     Ok(outcome)
+}
+
+/// Who tells how far each run is, and the number of the run there.
+fn told(comparisons: &[Comparison], folders: &[ResultFolder]) -> Vec<(Arc<Live>, usize)> {
+    let each = |(comparison, folder): (&Comparison, &ResultFolder)| {
+        let cost = |run: &Planned| (run.scheme.clone(), run.prepared.inspect().estimate.cpu_s);
+        let runs: Vec<_> = comparison.runs.iter().map(cost).collect();
+        let (place, seed) = (folder.partial().to_owned(), comparison.runs[0].prepared.spec.seed);
+        let numbers = 0..runs.len();
+        let live = Arc::new(Live::new(place, "comparison", &comparison.name, Some(seed), runs));
+        numbers.map(move |number| (Arc::clone(&live), number)).collect::<Vec<_>>()
+    };
+    comparisons.iter().zip(folders).flat_map(each).collect()
 }
 
 /// Folders are named after scenarios.

@@ -5,11 +5,13 @@ use pathweave_results::{ResultFolder, differences_table, summary_table};
 use pathweave_scenario::Loaded;
 use pathweave_sim::Tap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::{default_folder, output};
 use crate::execute::execute;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
+use crate::live::Live;
 use crate::memory;
 use crate::options::{Changes, Talk, Threads};
 use crate::progress::Reporter;
@@ -60,9 +62,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         reporter.say(&format!("note: {note}"));
     }
     let interrupt = Interrupt::listen()?;
-    let progress = reporter.start(&spec.name, spec.name.len());
+    let runs = vec![(spec.name.clone(), 1.0)];
+    let live = Arc::new(Live::new(folder.partial().to_owned(), "run", &spec.name, Some(spec.seed), runs));
+    let progress = reporter.start(&spec.name, spec.name.len()).telling(&live, 0);
     let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
     let finished = execute(&loaded, spec, progress, &interrupt, tap)?;
+    live.close();
     folder.write_run(&finished.run, &finished.summary).map_err(output)?;
     folder.commit().map_err(output)?;
     for note in traces.write(&finished.run)? {

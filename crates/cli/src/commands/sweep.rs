@@ -18,6 +18,7 @@ use pathweave_sweep::{
 use crate::batch::{Batch, Watcher, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
+use crate::live::Live;
 use crate::options::{Cores, Talk};
 use crate::terminal;
 
@@ -126,8 +127,10 @@ fn run_all(
     interrupt: &Interrupt,
 ) -> Result<BTreeMap<usize, RunOutcome>, Failure> {
     // What a run costs is known only once its network is built, which is much of the cost of a small one.
-    let labels = todo.iter().map(|&run| plan.runs[run].label.clone()).collect();
-    let batch = Batch::new(vec![1.0; todo.len()], labels, args.talk.quiet, args.talk.progress);
+    let labels: Vec<String> = todo.iter().map(|&run| plan.runs[run].label.clone()).collect();
+    let told = labels.iter().map(|label| (label.clone(), 1.0)).collect();
+    let live = Live::new(dataset.path().to_owned(), "sweep", &plan.name, None, told);
+    let batch = Batch::new(vec![1.0; todo.len()], labels, args.talk.quiet, args.talk.progress).telling(live);
     let outcomes = Mutex::new(kept);
     let broken: Mutex<Option<SweepError>> = Mutex::new(None);
     let places: Vec<usize> = (0..todo.len()).collect();

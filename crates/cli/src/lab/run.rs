@@ -80,7 +80,7 @@ fn in_a_lab(
     let mut progress = reporter.start("lab", LABEL_WIDTH);
     let mut look = |seen: Seen| {
         let done = seen.bytes_done as f64 / (seen.bytes_total as f64).max(1.0);
-        progress.update(Instant::now(), Snapshot { simulated: seen.now, packet_hops: 0, done });
+        progress.update(Instant::now(), Snapshot { simulated: seen.now, done, ..Snapshot::default() });
         !interrupt.requested()
     };
     let LabRun { result: mut run, notes } = pathweave_lab::run(lab, &prepared.spec, &mut look)?;

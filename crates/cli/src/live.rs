@@ -1,0 +1,160 @@
+//! Tells `pathweave view` how far runs are: [`Progress`], written about twice a second beside what is being filled.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration as Wall, Instant, SystemTime};
+
+use pathweave_results::{LivePoint, LiveRun, Progress};
+
+use crate::progress::Snapshot;
+
+/// Time between two writings.
+const EVERY: Wall = Wall::from_millis(500);
+/// Runs of a sweep that are told of at a time.
+const MOST_RUNS: usize = 64;
+
+/// The runs of one folder.
+pub(crate) struct Live {
+    folder: PathBuf,
+    started: Instant,
+    names: Vec<String>,
+    costs: Vec<f64>,
+    /// Runs that are over stay on the page: there are few.
+    keep: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    progress: Progress,
+    /// The number of each of `progress.runs`.
+    numbers: Vec<usize>,
+    cost_done: f64,
+    next: Instant,
+    closed: bool,
+}
+
+impl Live {
+    /// Of runs with these names, by what each costs in any unit. `folder` is where it is told.
+    pub(crate) fn new(
+        folder: PathBuf,
+        kind: &'static str,
+        name: &str,
+        seed: Option<u64>,
+        runs: Vec<(String, f64)>,
+    ) -> Self {
+        let now = Instant::now();
+        let (names, costs): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
+        let progress = Progress::new(kind, name.to_owned(), seed, names.len());
+        let state = State { progress, numbers: Vec::new(), cost_done: 0.0, next: now, closed: false };
+        let live =
+            Live { folder, started: now, names, costs, keep: kind != "sweep", state: Mutex::new(state) };
+        live.write(&mut live.locked());
+        live
+    }
+
+    /// Run `index` is there.
+    pub(crate) fn update(&self, index: usize, at: Snapshot) {
+        let mut state = self.locked();
+        let place = state.numbers.iter().position(|&number| number == index);
+        let place = place.or_else(|| {
+            let room = state.numbers.len() < MOST_RUNS;
+            room.then(|| {
+                state.numbers.push(index);
+                state.progress.runs.push(LiveRun::new(self.names[index].clone()));
+                state.numbers.len() - 1
+            })
+        });
+        if let Some(place) = place {
+            let run = &mut state.progress.runs[place];
+            run.done = at.done;
+            run.flows = at.flows.1;
+            run.add(LivePoint {
+                time_ps: at.simulated.as_ps(),
+                bytes: at.bytes,
+                finished: at.flows.0,
+                packet_hops: at.packet_hops,
+            });
+        }
+        if Instant::now() >= state.next {
+            self.write(&mut state);
+        }
+    }
+
+    /// Run `index` is over.
+    pub(crate) fn over(&self, index: usize) {
+        let mut state = self.locked();
+        state.progress.finished += 1;
+        state.cost_done += self.costs[index];
+        if let Some(place) = state.numbers.iter().position(|&number| number == index) {
+            if self.keep {
+                let run = &mut state.progress.runs[place];
+                (run.over, run.done) = (true, 1.0);
+            } else {
+                state.numbers.remove(place);
+                state.progress.runs.remove(place);
+            }
+        }
+        self.write(&mut state);
+    }
+
+    /// Nothing more is told, and the file goes.
+    pub(crate) fn close(&self) {
+        let mut state = self.locked();
+        state.closed = true;
+        // Who cannot remove it cannot put the results in place either, and is told then.
+        let _ = Progress::remove(&self.folder);
+    }
+
+    fn write(&self, state: &mut State) {
+        if state.closed {
+            return;
+        }
+        let now = Instant::now();
+        state.next = now + EVERY;
+        let under_way = state.numbers.iter().zip(&state.progress.runs).filter(|(_, run)| !run.over);
+        let running: f64 = under_way.map(|(&number, run)| self.costs[number] * run.done).sum();
+        let all: f64 = self.costs.iter().sum();
+        let progress = &mut state.progress;
+        progress.done = ((state.cost_done + running) / all.max(f64::MIN_POSITIVE)).min(1.0);
+        progress.wall_s = now.saturating_duration_since(self.started).as_secs_f64();
+        progress.written_unix_s =
+            SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since_1970| since_1970.as_secs());
+        // What cannot be told must not cost the run.
+        let _ = progress.write(&self.folder);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(folder: &std::path::Path) -> serde_json::Value {
+        let text = std::fs::read(folder.join(pathweave_results::PROGRESS_FILE)).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    }
+
+    #[test]
+    fn shares_follow_from_costs_and_a_sweep_tells_of_what_is_under_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = || vec![("a".to_owned(), 3.0), ("b".to_owned(), 1.0)];
+        for (kind, left) in [("comparison", 2), ("sweep", 1)] {
+            let live = Live::new(folder.path().to_owned(), kind, "n", None, runs());
+            assert_eq!(told(folder.path())["done"], 0.0);
+            live.update(1, Snapshot { done: 0.5, ..Snapshot::default() });
+            live.update(0, Snapshot { done: 0.5, ..Snapshot::default() });
+            live.over(0);
+            // Three quarters, and half of one.
+            let file = told(folder.path());
+            assert_eq!((file["done"].as_f64(), file["finished"].as_u64()), (Some(0.875), Some(1)));
+            assert_eq!(file["runs"].as_array().unwrap().len(), left);
+            assert_eq!(file["runs"][0]["name"], "b");
+            live.close();
+            live.over(1);
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
+    }
+}

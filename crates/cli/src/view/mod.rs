@@ -1,0 +1,89 @@
+//! `pathweave view`: a folder of results in a browser, live while runs go on. It serves this machine only.
+
+mod body;
+mod index;
+mod path;
+mod scan;
+mod serve;
+
+use clap::Args;
+use pathweave_scenario::units::{did_you_mean, nearest};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interrupt;
+use crate::terminal;
+
+/// The port that is tried first where none is named.
+const USUAL_PORT: u16 = 8642;
+
+// What documents an argument is its help text.
+#[derive(Args, Debug)]
+pub(crate) struct ViewArgs {
+    /// Folder of results; those in folders below it are found, too
+    #[arg(value_name = "DIR", default_value = "results")]
+    pub(crate) folder: PathBuf,
+    /// Port on 127.0.0.1; 0 takes a free one [default: 8642, or a free one where that is taken]
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+}
+
+pub(crate) fn view(args: &ViewArgs) -> Result<Outcome, Failure> {
+    let folder = folder(&args.folder)?;
+    let listener = listen(args.port)?;
+    let address = listener.local_addr().map_err(|why| system(&why))?;
+    let interrupt = Interrupt::listen_saying("stopping")?;
+    terminal::out(&format!("http://{address}/\n"));
+    terminal::note(&format!("serving {} to this machine; Ctrl-C ends it", args.folder.display()));
+    serve::serve(listener, folder, &interrupt).map_err(|why| system(&why))?;
+    Ok(Outcome::Done)
+}
+
+/// The folder as the system names it, without links.
+fn folder(named: &Path) -> Result<PathBuf, Failure> {
+    let refuse = |why: String| Err(Failure::Input(format!("cannot serve {}: {why}", named.display())));
+    match named.canonicalize() {
+        Ok(folder) if folder.is_dir() => Ok(folder),
+        Ok(_) => refuse("it is no folder; name the folder it is in".to_owned()),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            refuse(format!("there is no such folder{}", did_you_mean(neighbour(named).as_deref())))
+        }
+        Err(why) => refuse(why.to_string()),
+    }
+}
+
+/// The folder beside the one that is not there whose name is nearest.
+fn neighbour(named: &Path) -> Option<String> {
+    let parent = named.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let entries = parent.unwrap_or(Path::new(".")).read_dir().ok()?.flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    let names: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let found = nearest(named.file_name()?.to_str()?, names.iter().map(String::as_str))?;
+    Some(parent.map_or_else(|| found.to_owned(), |parent| parent.join(found).display().to_string()))
+}
+
+fn listen(port: Option<u16>) -> Result<TcpListener, Failure> {
+    let on = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    let listener = match port {
+        Some(port) => on(port),
+        None => on(USUAL_PORT).or_else(|_| on(0)),
+    };
+    listener.map_err(|why| {
+        let port = port.unwrap_or(0);
+        Failure::Input(match why.kind() {
+            io::ErrorKind::AddrInUse => format!(
+                "--port {port}: another program uses that port of 127.0.0.1; name another one, or none to get a free one"
+            ),
+            io::ErrorKind::PermissionDenied => format!(
+                "--port {port}: this user may not use that port; name one of 1024 to 65535, or none to get a free one"
+            ),
+            _ => format!("--port {port}: cannot listen on 127.0.0.1: {why}"),
+        })
+    })
+}
+
+fn system(why: &io::Error) -> Failure {
+    Failure::Input(format!("cannot serve: {why}"))
+}

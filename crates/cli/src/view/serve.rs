@@ -1,0 +1,179 @@
+//! HTTP on the loopback: one thread, GET and HEAD, a bounded number of connections.
+
+use std::convert::Infallible;
+use std::fs::{self, File};
+use std::io;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration as Wall;
+
+use hyper::body::Incoming;
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderValue, LOCATION,
+};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::body::Content;
+use super::index::Index;
+use super::path::resolve;
+use crate::interrupt::Interrupt;
+
+/// The page, built from `web/`.
+const PAGE: &str = include_str!("../../viewer/view.html");
+/// Where the page asks for the index: no name of a result begins with a point.
+const INDEX: &str = "/.index.json";
+/// Connections at a time; further ones wait.
+const MOST_CONNECTIONS: usize = 64;
+/// A client that says nothing for as long is cut off.
+const PATIENCE: Wall = Wall::from_secs(10);
+/// How often Ctrl-C is looked for.
+const TICK: Wall = Wall::from_millis(100);
+/// What the page may do: talk to us, and run what is in it.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                      connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// What is served.
+struct Site {
+    root: PathBuf,
+    port: u16,
+    index: Mutex<Index>,
+}
+
+/// Serves `root` until the user interrupts.
+pub(super) fn serve(listener: TcpListener, root: PathBuf, interrupt: &Interrupt) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let port = listener.local_addr()?.port();
+    let site = Arc::new(Site { index: Mutex::new(Index::of(&root)), root, port });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    runtime.block_on(accept(listener, &site, interrupt))?;
+    // Who reads a large file just now has lost it; nothing else is under way.
+    runtime.shutdown_background();
+    Ok(())
+}
+
+async fn accept(listener: TcpListener, site: &Arc<Site>, interrupt: &Interrupt) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    while !interrupt.requested() {
+        let Ok(Ok(place)) = timeout(TICK, Arc::clone(&room).acquire_owned()).await else { continue };
+        let stream = match timeout(TICK, listener.accept()).await {
+            Ok(Ok((stream, _))) => stream,
+            // No descriptor is left, or the client has gone.
+            Ok(Err(_)) => {
+                tokio::time::sleep(TICK).await;
+                continue;
+            }
+            Err(_) => continue,
+        };
+        let site = Arc::clone(site);
+        tokio::spawn(async move {
+            let answer = service_fn(|request: Request<Incoming>| {
+                let site = Arc::clone(&site);
+                async move {
+                    let work = tokio::task::spawn_blocking(move || site.answer(&request));
+                    Ok::<_, Infallible>(
+                        work.await.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR)),
+                    )
+                }
+            });
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+            // A client that breaks off is no mistake of ours.
+            let _ = http.serve_connection(TokioIo::new(stream), answer).await;
+            drop(place);
+        });
+    }
+    Ok(())
+}
+
+type Answer = Response<Content>;
+
+impl Site {
+    fn answer<B>(&self, request: &Request<B>) -> Answer {
+        if !self.is_for_us(request.headers().get(HOST)) {
+            // Another site's name that leads here: its page must not read ours.
+            return plain(StatusCode::FORBIDDEN);
+        }
+        if *request.method() != Method::GET && *request.method() != Method::HEAD {
+            let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED);
+            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return answer;
+        }
+        match request.uri().path() {
+            "/" => {
+                let mut answer = with_type(Content::text(PAGE), "text/html; charset=utf-8");
+                let policy = HeaderValue::from_static(POLICY);
+                answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+                answer
+            }
+            INDEX => {
+                let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+                with_type(Content::text(index.json(&self.root)), "application/json")
+            }
+            path => match resolve(&self.root, path) {
+                Some(found) if found.is_dir() => opened(&found, path),
+                Some(found) => file(&found),
+                None => plain(StatusCode::NOT_FOUND),
+            },
+        }
+    }
+
+    fn is_for_us(&self, host: Option<&HeaderValue>) -> bool {
+        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let names = ["127.0.0.1", "localhost"];
+        names.iter().any(|name| host == format!("{name}:{}", self.port) || (self.port == 80 && host == *name))
+    }
+}
+
+/// A folder has a page that leads on.
+fn opened(folder: &Path, path: &str) -> Answer {
+    let page = ["report.html", "index.html"].into_iter().find(|page| folder.join(page).is_file());
+    let Some(page) = page else { return plain(StatusCode::NOT_FOUND) };
+    let Ok(place) = HeaderValue::from_str(&format!("{}/{page}", path.trim_end_matches('/'))) else {
+        return plain(StatusCode::NOT_FOUND);
+    };
+    let mut answer = plain(StatusCode::FOUND);
+    answer.headers_mut().insert(LOCATION, place);
+    answer
+}
+
+fn file(path: &Path) -> Answer {
+    let open = || {
+        // A FIFO would be waited for.
+        let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        Some(Content::File(File::open(path).ok()?, found.len()))
+    };
+    open().map_or_else(|| plain(StatusCode::NOT_FOUND), |content| with_type(content, type_of(path)))
+}
+
+fn type_of(path: &Path) -> &'static str {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("json") => "application/json",
+        Some("svg") => "image/svg+xml",
+        Some("png") => "image/png",
+        Some("toml" | "csv" | "txt" | "md") => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    }
+}
+
+fn with_type(content: Content, kind: &'static str) -> Answer {
+    let mut answer = Response::new(content);
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    answer
+}
+
+fn plain(status: StatusCode) -> Answer {
+    let mut answer = with_type(Content::text(format!("{status}\n")), "text/plain; charset=utf-8");
+    *answer.status_mut() = status;
+    answer
+}

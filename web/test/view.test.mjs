@@ -1,0 +1,180 @@
+// The index of `pathweave view` in headless Chromium, served by the program itself over a folder made here.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { cpSync, mkdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, before, test } from "node:test";
+import { REPORTS, looksRight, openAt } from "./browser.mjs";
+
+const folder = join(REPORTS, "view"), program = process.env.PATHWEAVE;
+const file = (name, content) => {
+  mkdirSync(dirname(join(folder, name)), { recursive: true });
+  writeFileSync(join(folder, name), typeof content === "string" ? content : JSON.stringify(content));
+};
+const run = (name, scheme, seed, p99, finished = 64) => ({
+  schema: "pathweave.summary",
+  run: { name, seed, ended: finished < 64 ? "time_limit" : "completed", partial: finished < 64 },
+  overall: { count: 64, finished, slowdown: { mean: p99 / 2, p99 } },
+  foreground: null,
+  groups: [{ schemes: [scheme] }],
+});
+// Name of the folder, summary, hours since it was written.
+const results = [
+  ["incast-ecmp-seed1", run("incast", "ecmp", 1, 31.25), 5],
+  ["incast-udmp-seed1", run("incast", "udmp", 1, 2.5), 4],
+  ["incast-laps-seed12", run("incast", "laps", 12, 9.75, 60), 3],
+  ["all schemes", { schema: "pathweave.comparison", runs: ["ecmp", "rps", "reps", "udmp", "laps", "dlbf", "erd", "reflex", "weave"].map((s, i) => run(s, s, 7, 4 + i)) }, 2],
+  ["studies/loads", { schema: "pathweave.sweep", name: "load-of-websearch", runs: 24, finished_runs: 24, failed_runs: 1, open_runs: 0, partial: false }, 1],
+];
+const points = Array.from({ length: 80 }, (_, i) => i + 1);
+const under = (process, done) => ({
+  schema: "pathweave.progress", kind: "comparison", name: "permutation-with-a-slow-link", seed: 7, process, written_unix_s: 0,
+  wall_s: 12, done, finished: 0, of: 2,
+  runs: ["ecmp", "udmp"].map((name, r) => ({
+    name, over: false, done: done + r * 0.1, flows: 512, time_ns: points.map((i) => i * 1e5),
+    bytes: points.map((i) => Math.round((i * (r + 2) + Math.sin(i / 3) * 2) * 1e6)), finished: points.map((i) => i * (r + 2)), packet_hops: points.map((i) => i * 1e4),
+  })),
+});
+const progress = ".permutation.partial-1/progress.json";
+let server, address;
+
+before(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  for (const [name, summary, hours] of results) {
+    file(`${name}/summary.json`, summary);
+    const at = Date.UTC(2026, 0, 10, 12 - hours) / 1000;
+    utimesSync(join(folder, name, "summary.json"), at, at);
+  }
+  cpSync(join(REPORTS, "small.html"), join(folder, "incast-udmp-seed1", "report.html"));
+  file(progress, under(process.pid, 0.4));
+  server = spawn(program, ["view", folder, "--port", "0"], { stdio: ["ignore", "pipe", "ignore"] });
+  const [line] = await Promise.race([
+    createInterface({ input: server.stdout })[Symbol.asyncIterator]().next().then((l) => [l.value]),
+    new Promise((_, no) => { setTimeout(() => no(new Error("pathweave view does not say its address")), 30_000).unref(); }),
+  ]);
+  address = line;
+});
+after(() => { server?.kill("SIGKILL"); });
+
+const open = (t, scheme = "light", width = 1400) => openAt(t, address, scheme, width, new RegExp(`^(data:|${address})`));
+const names = (page) => page.locator("#rows tbody th").evaluateAll((cells) => cells.map((c) => (c.querySelector(".path") ?? c).textContent));
+
+// Of each text on the page the contrast with what is behind it, where it is below 4.5 (WCAG 2.2, 1.4.3).
+const pale = (page) => page.evaluate(() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgba = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (c) => {
+    const [r, g, b] = c.slice(0, 3).map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (e) => {
+    for (let at = e; at; at = at.parentElement) {
+      const c = rgba(getComputedStyle(at).backgroundColor);
+      if (c[3] === 255) return c;
+    }
+    return [255, 255, 255, 255];
+  };
+  const faults = [];
+  let looked = 0;
+  for (const e of document.querySelectorAll("body *")) {
+    const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !e.getClientRects().length || ["SCRIPT", "STYLE", "NOSCRIPT"].includes(e.tagName)) continue;
+    looked++;
+    const [a, b] = [light(rgba(getComputedStyle(e).color)), light(behind(e))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) faults.push(`${e.textContent.trim().slice(0, 30)}: ${ratio.toFixed(2)}`);
+  }
+  return { faults, looked };
+});
+
+for (const scheme of ["light", "dark"]) {
+  for (const width of [1400, 390]) {
+    test(`${width} px, ${scheme}: no sideways scroll, enough contrast`, async (t) => {
+      const page = await open(t, scheme, width);
+      await looksRight(page, `view-${width}`, scheme, 20_000);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "it scrolls sideways");
+      const { faults, looked } = await pale(page);
+      assert.deepEqual(faults, []);
+      assert.ok(looked > 50, `${looked} texts`);
+    });
+  }
+}
+
+test("newest first; columns sort both ways, by size or by letters, and what is missing comes last", async (t) => {
+  const page = await open(t);
+  const newest = ["studies/loads", "all schemes", "incast-laps-seed12", "incast-udmp-seed1", "incast-ecmp-seed1"];
+  assert.deepEqual(await names(page), newest);
+  const by = (title) => page.locator("#rows thead button", { hasText: title }).click();
+  await by("Slowdown P99");
+  const p99 = ["incast-udmp-seed1", "all schemes", "incast-laps-seed12", "incast-ecmp-seed1", "studies/loads"];
+  assert.deepEqual(await names(page), p99);
+  assert.equal(await page.locator("#rows th[aria-sort=ascending]").innerText(), "Slowdown P99 ▴");
+  await by("Slowdown P99");
+  assert.deepEqual(await names(page), [...p99.slice(0, 4).reverse(), p99[4]]);
+  await by("Seed");
+  assert.deepEqual((await names(page)).slice(2, 4), ["all schemes", "incast-laps-seed12"], "7 before 12");
+  await page.waitForFunction(() => location.hash.includes("sort=seed"));
+  await page.reload();
+  await page.waitForSelector("html[data-drawn]");
+  assert.deepEqual((await names(page)).slice(2, 4), ["all schemes", "incast-laps-seed12"]);
+});
+
+test("search finds all words in name, scheme, seed and state", async (t) => {
+  const page = await open(t);
+  const found = async (words) => { await page.getByLabel("Search results").fill(words); return (await names(page)).sort(); };
+  assert.deepEqual(await found("INCAST udmp"), ["incast-udmp-seed1"]);
+  assert.deepEqual(await found("udmp"), ["all schemes", "incast-udmp-seed1"]);
+  assert.deepEqual(await found("unfinished"), ["incast-laps-seed12"]);
+  assert.deepEqual(await found("seed7"), ["all schemes"]);
+  assert.deepEqual(await found("no such thing"), []);
+  assert.equal(await page.locator("#rows [role=status]").innerText(), "0 of 5 results.");
+  assert.equal((await found("")).length, 5);
+  await page.locator("#rows a").first().click();
+  await page.waitForURL(/\/incast-udmp-seed1\/report\.html$/);
+  await page.waitForSelector("html[data-drawn]");
+});
+
+test("everything can be reached with the keyboard, and the focus shows", async (t) => {
+  const page = await open(t, "dark", 390);
+  const seen = [];
+  for (let i = 0; i < 40; i++) {
+    await page.keyboard.press("Tab");
+    const now = await page.evaluate(() => {
+      const e = document.activeElement, s = getComputedStyle(e), box = e.getBoundingClientRect();
+      return e === document.body ? null : { name: e.getAttribute("aria-label") ?? e.textContent.trim(), style: s.outlineStyle, width: parseFloat(s.outlineWidth), there: box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth };
+    });
+    if (!now) break;
+    assert.ok(now.style === "solid" && now.width >= 2 && now.there, JSON.stringify(now));
+    seen.push(now.name);
+  }
+  assert.equal(seen[0], "To the results");
+  for (const name of ["Search results", "Name", "Slowdown P99", "incast"]) assert.ok(seen.includes(name), `${name} in ${seen}`);
+  // Who sorts with a key stays on the column.
+  await page.locator("#rows button[data-key=flows]").focus();
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.dataset.key), "flows");
+});
+
+test("what goes on is followed, and results appear when they are there", async (t) => {
+  t.after(() => { rmSync(join(folder, "late"), { recursive: true, force: true }); file(progress, under(process.pid, 0.4)); });
+  const page = await open(t);
+  const card = page.locator("#under-way .live");
+  assert.match(await card.innerText(), /comparison into permutation, seed 7: 0 of 2 runs, 40 % after 0:12, 0:18 left/);
+  assert.equal(await card.locator("canvas").count(), 2);
+  assert.match(await page.title(), /^40 % - view - pathweave$/);
+  file(progress, under(process.pid, 0.75));
+  await page.waitForFunction(() => document.querySelector(".live")?.innerText.includes("75 % after"));
+  // No process has the largest number.
+  file(progress, under(2 ** 31 - 1, 0.75));
+  await page.waitForFunction(() => document.querySelector(".live")?.innerText.includes("its process is gone"));
+  rmSync(join(folder, progress));
+  file("late/summary.json", run("late", "erd", 3, 1.5));
+  await page.waitForFunction(() => document.querySelector("#rows tbody th")?.textContent.startsWith("late"));
+  assert.equal(await page.locator("#under-way").count(), 0);
+});
