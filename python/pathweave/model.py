@@ -120,6 +120,7 @@ __all__ = [
     "OwnPathSet",
     "PacketsWindow",
     "Pairs",
+    "PathChoice",
     "PathOrderRecovery",
     "PathRto",
     "PathSet",
@@ -1327,6 +1328,11 @@ class WeavePolicy(Table):
     """Weave: paths that came back well, and a window on the low round-trip times.
 
     Args:
+        choice: How paths are chosen. "came_back_well" (default): a path whose packets came back quickly and unmarked
+            again, else a random one, with one window for all paths; right for fabrics with many similar paths.
+            "window_each": the least full path, each with a window of its own; right for few paths of unequal rates.
+            Real hosts always use "window_each" (`pathweave perf`, the lab, the libfabric provider): set it to simulate
+            what they run.
         max_bdp: Largest window, in bandwidth-delay products; the first is two thirds of it. Four hops at 93 % of their
             rate queue by chance alone, and the window has to cover that. Default 1.5.
         target: Queueing delay at which the window stays as it is, in idle round-trip times; the time of two packets on
@@ -1334,6 +1340,7 @@ class WeavePolicy(Table):
     """
 
     kind: ClassVar[str | None] = "weave"
+    choice: PathChoice | None = None
     max_bdp: float | None = None
     target: float | None = None
 
@@ -2976,6 +2983,13 @@ OrderGuards: TypeAlias = Literal["both", "recovery", "off"]
 # "intra-site": Any two in the same data centre.
 # "inter-site": Any two in different data centres: an evenly drawn sender, then a receiver in another one.
 Pairs: TypeAlias = Literal["any", "inter-rack", "intra-site", "inter-site"]
+
+
+# How weave chooses paths.
+# "came_back_well": A path whose packets came back quickly and unmarked again, else a random one. One window for all
+#   paths, and no state for each path.
+# "window_each": The least full path. Each has a window of its own, which takes 32 bytes a path.
+PathChoice: TypeAlias = Literal["came_back_well", "window_each"]
 
 
 # How long a path may say nothing before all that is outstanding on it counts as lost.

@@ -18,8 +18,11 @@ const ACK_DELAY: Span = Span::from_us(1);
 
 /// What the kernel counts for a packet in a socket's buffer, besides its payload.
 const BUFFER_BYTES_A_PACKET: usize = 1_024;
-/// However small a buffer is, so many packets may be on the way.
-const LEAST_WINDOW_PACKETS: u32 = 32;
+/// However small a buffer is, this many bytes may be on the way, the kernel's share included: 32 packets of 8,960 bytes of
+/// payload, which fit the buffers that Linux grants by default.
+const LEAST_WINDOW_BYTES: usize = 32 * (8_960 + BUFFER_BYTES_A_PACKET);
+/// And at least this many packets: with fewer, loss recovery cannot tell which of them are lost.
+const LEAST_WINDOW_PACKETS: usize = 4;
 
 /// Of what the line sends in a round trip, hosts' delay included, so much may be on the way.
 const HELD_BDPS: f64 = 0.5;
@@ -107,8 +110,9 @@ pub(crate) fn for_hosts(
     if let (Some(window_packets), Some(bytes)) = (scheme.recovery.window_packets_mut(), receive_buffer_bytes)
     {
         let packet = usize::from(config.mtu_payload) + BUFFER_BYTES_A_PACKET;
-        let fits = u32::try_from(bytes / 2 / packet).unwrap_or(u32::MAX);
-        *window_packets = (*window_packets).min(fits.max(LEAST_WINDOW_PACKETS));
+        let fits = (bytes / 2).max(LEAST_WINDOW_BYTES) / packet;
+        let fits = u32::try_from(fits.max(LEAST_WINDOW_PACKETS)).unwrap_or(u32::MAX);
+        *window_packets = (*window_packets).min(fits);
     }
     if let Recovery::PathOrder { rto_min, .. } = &mut scheme.recovery {
         *rto_min = (*rto_min).max(timeouts(config).timeout);

@@ -216,3 +216,27 @@ fn every_field_of_switches_and_network_does_something_or_says_why_not() {
     found.retain(|(name, field, _)| !is_inert(name, field));
     assert!(found.is_empty(), "changed in silence: {found:#?}");
 }
+
+/// Four spines of 100, 100, 50 and 10 Mb/s: what real hosts do there can be simulated, and it is said what may be written.
+#[test]
+fn weave_with_a_window_for_each_path_fills_unequal_spines_better() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let text = "scheme = \"weave\"\ntopology = { kind = \"file\", path = \"unequal-spines/fabric.toml\" }\n\
+                [[workload]]\nkind = \"permutation\"\nsize = \"10MB\"\n";
+    let run = |choice: &str| {
+        let set = vec![format!("scheme.policy.choice={choice}")];
+        let changes = Changes { set, ..Changes::default() };
+        let loaded = Loaded::parse(text, "a.toml", folder, &changes).map_err(|why| why.to_string())?;
+        let prepared = loaded.prepare().map_err(|why| why.to_string())?;
+        let result = pathweave_sim::run(&prepared.spec, &mut Quiet).map_err(|why| why.to_string())?;
+        let finished = result.flows.iter().map(|flow| flow.finish_ps).max().flatten();
+        finished.map(|at| at as f64 / 1e12).ok_or_else(|| "a message did not finish".to_owned())
+    };
+    let (ring, windows) = (run("came_back_well").unwrap(), run("window_each").unwrap());
+    assert!(windows < 0.9 * ring, "{windows} s with windows, {ring} s with the ring");
+    let why = run("windows_each").unwrap_err();
+    assert!(
+        why.contains("choice") && why.contains("came_back_well") && why.contains("`window_each`"),
+        "{why}"
+    );
+}

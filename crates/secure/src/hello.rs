@@ -103,7 +103,7 @@ pub struct Hello {
     pub transport: TransportType,
     /// Scheme (a name of the policy registry); must be the same at both ends. 1 to 32 of `a-z 0-9 - + . _`.
     pub scheme: String,
-    /// Largest payload of a packet this end can handle, in bytes, 256 to 9,000. The smaller of both ends' is used.
+    /// Largest payload of a packet this end can handle, in bytes, 256 to 32,576. The smaller of both ends' is used.
     pub mtu_payload: u16,
     /// Most paths this end can handle, 1 to 256. The smaller of both ends' is used.
     pub paths: u16,
@@ -423,8 +423,8 @@ mod tests {
     fn every_field_out_of_range_is_named() {
         type Change = fn(&mut Hello);
         let cases: [(Change, &str); 11] = [
-            (|h| h.mtu_payload = 255, "mtu_payload is 255; allowed are 256 to 9000"),
-            (|h| h.mtu_payload = 9_001, "mtu_payload is 9001; allowed are 256 to 9000"),
+            (|h| h.mtu_payload = 255, "mtu_payload is 255; allowed are 256 to 32576"),
+            (|h| h.mtu_payload = 32_577, "mtu_payload is 32577; allowed are 256 to 32576"),
             (|h| h.paths = 0, "paths is 0; allowed are 1 to 256"),
             (|h| h.paths = 257, "paths is 257; allowed are 1 to 256"),
             (|h| h.nic_ports = 0, "nic_ports is 0; allowed are 1 to 64"),

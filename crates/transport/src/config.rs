@@ -13,7 +13,7 @@ pub use pathweave_wire::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
 pub struct EndpointConfig {
     /// This host.
     pub host: HostId,
-    /// Payload of a full packet, in bytes; 256 to 9,000. Both ends of a queue pair use the same.
+    /// Payload of a full packet, in bytes; 256 to 32,576. Both ends of a queue pair use the same.
     pub mtu_payload: u16,
     /// How many bytes a segment takes on a link.
     pub framing: Framing,

@@ -47,7 +47,7 @@ impl Sizes {
         let size = |body| {
             let segment = Segment { dst_qp: QpNum(0), src_qp: QpNum(0), path: PathId(0), body };
             u16::try_from(config.framing.wire_bytes(&segment))
-                .expect("a packet has at most 9,000 bytes and headers")
+                .expect("a packet has at most MAX_MTU_PAYLOAD bytes and headers")
         };
         let every = [
             Operation::Send,

@@ -6,8 +6,9 @@ use crate::control::Control;
 
 /// Smallest payload of a full packet, in bytes.
 pub const MIN_MTU_PAYLOAD: u16 = 256;
-/// Largest payload of a full packet, in bytes (a 9,000-byte jumbo frame, headers left to the framing).
-pub const MAX_MTU_PAYLOAD: u16 = 9_000;
+/// Largest payload of a full packet, in bytes. Two such packets with headers and protection fill one segmented send, which holds
+/// as much as one IP packet. Only loopback and IP over InfiniBand have links that take more than jumbo frames.
+pub const MAX_MTU_PAYLOAD: u16 = 32_576;
 
 /// One packet between two queue pairs. Fixed size, no payload: payload bytes stay where the
 /// application has them, and `Data` says where they go.

@@ -92,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn comes_back(to in any::<u32>(), from in any::<u32>(), pair in any::<u8>(), mtu in 256u16..9_000) {
+        fn comes_back(to in any::<u32>(), from in any::<u32>(), pair in any::<u8>(), mtu in 256u16..=32_576) {
             for message in
                 [Message::Close, Message::Closed, Message::Ask { pair }, Message::Answer { pair }]
             {

@@ -6,7 +6,7 @@ use super::Weave;
 use crate::error::check;
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
-/// Parameters of weave. Both are pure numbers, right for every rate, packet size and distance; the rest are constants, each
+/// Parameters of weave. The numbers are pure, right for every rate, packet size and distance; the rest are constants, each
 /// with its reason where it is used.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -23,18 +23,24 @@ pub struct WeaveConfig {
     /// path costs nothing, so no scenario has it: hosts set it ([`HostEnv::batch_packets`]).
     #[cfg_attr(feature = "serde", serde(skip))]
     pub run_packets: u8,
-    /// How paths are chosen. In fabrics paths are many and alike in the long run, so no scenario has it: hosts set it.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    /// How paths are chosen. "came_back_well" (default): a path whose packets came back quickly and unmarked again, else a random
+    /// one, with one window for all paths; right for fabrics with many similar paths. "window_each": the least full path, each
+    /// with a window of its own; right for few paths of unequal rates. Real hosts always use "window_each" (`pathweave perf`,
+    /// the lab, the libfabric provider): set it to simulate what they run.
     pub choice: PathChoice,
 }
 
 /// How weave chooses paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathChoice {
-    /// Those that came back well again, else random ones; one window for all. No state by path.
+    /// A path whose packets came back quickly and unmarked again, else a random one. One window for all paths, and no state for
+    /// each path.
     #[default]
     CameBackWell,
-    /// The least full one, each with a window of its own.
+    /// The least full path. Each has a window of its own, which takes 32 bytes a path.
     WindowEach,
 }
 

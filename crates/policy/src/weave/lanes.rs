@@ -293,6 +293,11 @@ mod tests {
     }
 
     #[test]
+    fn a_path_keeps_as_much_as_its_documentation_says() {
+        assert_eq!(size_of::<Lane>(), 32);
+    }
+
+    #[test]
     fn packets_in_a_row_keep_to_a_path() {
         let mut lanes = lanes();
         lanes.most_in_row = 4;

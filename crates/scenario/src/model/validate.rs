@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use pathweave_policy::Scheme;
-use pathweave_transport::{MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD};
+use pathweave_transport::MIN_MTU_PAYLOAD;
 use pathweave_units::{Bytes, Duration};
 
 use super::{NamedScheme, Role, Scenario};
 use crate::text::{Diagnostic, FieldPath, nearest};
+
+/// Largest payload of a full packet in a fabric: that of jumbo frames. Real hosts use larger packets on loopback only.
+const LARGEST_MTU: Bytes = Bytes::new(9_000);
 
 impl Scenario {
     /// Everything that is wrong with the values.
@@ -122,7 +125,7 @@ impl Scenario {
 
     fn check_network(&self, found: &mut Vec<Diagnostic>) {
         let network = FieldPath::root().key("network");
-        let (least, most) = (Bytes::new(u64::from(MIN_MTU_PAYLOAD)), Bytes::new(u64::from(MAX_MTU_PAYLOAD)));
+        let (least, most) = (Bytes::new(u64::from(MIN_MTU_PAYLOAD)), LARGEST_MTU);
         if !(least..=most).contains(&self.network.mtu) {
             let allowed = format!("{} B to {} B of payload", least.get(), most.get());
             found.push(out_of_range(network.key("mtu"), &self.network.mtu.to_string(), &allowed));

@@ -439,7 +439,7 @@ proptest! {
 
     #[test]
     fn hellos_survive_the_trip(
-        mtu in 256u16..=9_000, paths in 1u16..=256, ports in 1u8..=64, host: u32, qp in 0u32..1 << 24,
+        mtu in 256u16..=32_576, paths in 1u16..=256, ports in 1u8..=64, host: u32, qp in 0u32..1 << 24,
         session: u32, features: u32, required: u32, scheme in "[a-z0-9+._-]{1,32}",
         private in proptest::collection::vec(any::<u8>(), 0..=196), min_len in 0usize..400,
         listed in 0u16..=8,

@@ -29,7 +29,7 @@ pub struct RdConfig<P> {
     pub control: Option<DestinationControl>,
     /// How it behaves. Both ends alike.
     pub behaviour: DatagramConfig,
-    /// Bytes of a full packet behind DETH and before ICRC, as the NIC counts its MTU; 256 to 9,000. Both ends alike.
+    /// Bytes of a full packet behind DETH and before ICRC, as the NIC counts its MTU; 256 to 32,576. Both ends alike.
     pub mtu_payload: u16,
     /// How many bytes a packet takes on a link.
     pub framing: Framing,

@@ -216,7 +216,8 @@ impl Flight {
         self.inflight_packets += 1;
         self.inflight_bytes += u64::from(wire_bytes);
         let index = self.index(psn);
-        let wire_bytes = u16::try_from(wire_bytes).expect("a packet has at most 9,000 bytes and its headers");
+        let wire_bytes =
+            u16::try_from(wire_bytes).expect("a packet has at most MAX_MTU_PAYLOAD bytes and its headers");
         self.slots[index] =
             Slot { sent_at, memo, tx, path, wire_bytes, state: State::InFlight, retransmitted };
         tx
