@@ -217,7 +217,7 @@ fn random_operations_break_no_invariant_of_any_congestion_control_and_picker() {
     for (_, cc) in CcConfig::every() {
         for (_, picker) in PickerConfig::every() {
             std::println!("{cc:?} {picker:?}");
-            let config = PolicyConfig::Split(SplitConfig { cc: cc.clone(), picker });
+            let config = PolicyConfig::Split(SplitConfig { cc: cc.clone(), picker: picker.clone() });
             assert_eq!(config.validate(), Ok(()));
             for seed in 0..4 {
                 random_operations(seed, 1_000, &env, |env, rng| config.build(env, rng));
