@@ -1,7 +1,7 @@
 """`python -m pathweave` and the command `pathweave` of the wheel: the program itself.
 
-All commands and options are those of the program (`pathweave --help`, docs/cli.md). One is added: `sweep --scheduler ADDRESS`
-makes the runs of a sweep on a Dask cluster.
+All commands and options are those of the program (`pathweave --help`, docs/cli.md). One is added: `sweep --scheduler
+ADDRESS` makes the runs of a sweep on a Dask cluster.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ _DONE, _INPUT, _UNFINISHED, _INTERRUPTED = 0, 2, 3, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the program and returns its exit code.
+    """Runs the program and returns its exit code. For a process of its own: the program listens for Ctrl-C only once.
 
     Args:
-        arguments: Those behind the program's name; of this process unless said.
+        arguments: Those after the program's name; of this process unless given.
+
+    Returns:
+        0 if all is well, 2 if the input is wrong, 130 after Ctrl-C; docs/cli.md has all.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["sweep"] and any(word.split("=")[0] == "--scheduler" for word in words):
         return _sweep(words[1:])
-    # Python's handler would wait for the program's end. Where the caller ignores Ctrl-C it stays ignored.
+    # Python's handler would run only after the program ends. Where the caller ignores Ctrl-C it stays ignored.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _pathweave.program([sys.executable, "-P", "-m", "pathweave"], ["pathweave", *words])

@@ -17,19 +17,19 @@ class Picker(ABC):
     ...         return paths[packet.psn % len(paths)]
     >>> pw.run("scenarios/permutation.toml", scheme="rps", picker=RoundRobin)
 
-    The engine makes one object for each queue pair and calls it as it calls pickers in Rust, in the order of simulated time.
-    A path is a number from 0 to `queue_pair.paths - 1`, what the sender can choose: a source port, or a path of a list. Times are
-    integers, picoseconds since the start of the run.
+    The engine makes one object for each queue pair and calls it in the order of simulated time, as it calls pickers
+    written in Rust. A path is a number from 0 to `queue_pair.paths - 1`: a source port, or one of a list of explicit
+    paths. Times are integers, picoseconds since the start of the run.
 
-    What is random must come from `self.random`, which has another seed for each queue pair and the same in each run. State that
-    objects share (of the class, of the module) makes a run depend on the order of queue pairs, and with several threads no run
-    repeats itself. `check_picker` finds most mistakes.
+    Take random numbers from `self.random`, which has its own seed for each queue pair, the same in every run. Do not
+    share state between objects (in the class or the module): results then depend on the order in which queue pairs are
+    served, and with several threads no run repeats itself. `check_picker` finds most mistakes.
     """
 
     queue_pair: QueuePair
     """The queue pair: number of paths, rate of the port, idle round-trip time, size of packets."""
     random: random.Random
-    """Random numbers of this queue pair. `random()` is the same in every version of Python; other methods may change."""
+    """Random numbers of this queue pair. Only `random()` is sure to be the same in every version of Python."""
 
     def __init__(self, queue_pair: QueuePair) -> None:
         """Called once for each queue pair, when it opens. A subclass that has its own calls this one first."""
@@ -40,8 +40,8 @@ class Picker(ABC):
     def pick(self, now_ps: int, paths: Sequence[int], packet: Packet) -> int:
         """The path for a packet that may leave now.
 
-        Called once for each packet, so it may change the state of the picker; again only if another packet leaves first (a
-        retransmission) or the usable paths change.
+        The engine asks once for each packet, so `pick` may change the state of the picker. It asks again for the same
+        packet only if another packet left first (a retransmission) or the usable paths changed.
 
         Args:
             now_ps: Simulated time, picoseconds.
@@ -61,23 +61,25 @@ class Picker(ABC):
             packet: The packet; it counts in `inflight_packets` now.
 
         Returns:
-            A number of 32 bits that comes back as `feedback.memo`, or None for 0.
+            A number from 0 to 2**32 - 1 that comes back as `feedback.memo`, or None for 0.
         """
+        return None
 
-    def on_feedback(self, now_ps: int, feedback: Feedback) -> None:
-        """Something was heard of a packet or of a path: an acknowledgement, a notification, a loss.
+    # Not abstract: a picker that wants to hear nothing leaves them, and the engine does not call them then.
+    def on_feedback(self, now_ps: int, feedback: Feedback) -> None:  # noqa: B027
+        """The sender heard of a packet or of a path: an acknowledgement, a notification, a loss.
 
         Args:
             now_ps: Simulated time, picoseconds.
             feedback: What was heard.
         """
 
-    def on_paths(self, now_ps: int, paths: Sequence[Path]) -> None:
+    def on_paths(self, now_ps: int, paths: Sequence[Path]) -> None:  # noqa: B027
         """The set of paths changed, or more became known of them.
 
         Args:
             now_ps: Simulated time, picoseconds.
-            paths: All paths, in order of their numbers: which are up, and rates and delays where the sender knows them.
+            paths: All paths, by number: which are up, and rates and delays where the sender knows them.
         """
 
 
