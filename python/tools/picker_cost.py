@@ -1,6 +1,6 @@
 """What a picker in Python costs: packet-hops per second with the same picker in Rust and in Python, in turns.
 
-Run, with the optimised package (make python): python python/tools/picker_cost.py [rounds]
+Run (make python builds the optimised package): python python/tools/picker_cost.py [rounds]
 """
 
 import statistics
