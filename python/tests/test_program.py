@@ -53,7 +53,7 @@ def test_ctrl_c_writes_what_is_there(tmp_path: Path) -> None:
         while not any(name.startswith(".r.") for name in os.listdir(tmp_path)):
             assert child.poll() is None and time.monotonic() - start < 60, "the run does not begin"
             time.sleep(0.01)
-        time.sleep(0.3)
+        time.sleep(0.5)
         child.send_signal(signal.SIGINT)
         _, told = child.communicate(timeout=60)
     finally:
