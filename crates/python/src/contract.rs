@@ -65,7 +65,7 @@ fn guarded<T>(trouble: &Trouble, situation: &str, run: impl FnOnce() -> T) -> Py
 /// What a run looks like from outside, by sender: packets by path, sent again, when it was done.
 fn told(report: &Report) -> Vec<(Vec<u64>, u64, Option<u64>)> {
     let sender = |sender: &pathweave_policy::testing::SenderReport| {
-        (sender.sent.clone(), sender.retransmitted, sender.done_at.map(|time| time.as_ps()))
+        (sender.sent.clone(), sender.retransmitted, sender.done_at.map(pathweave_units::Time::as_ps))
     };
     report.senders.iter().map(sender).collect()
 }

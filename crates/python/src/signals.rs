@@ -152,9 +152,9 @@ impl Path {
             path: view.id.0,
             up: view.state == PathState::Up,
             usable,
-            base_rtt_ps: view.base_rtt.map(|time| time.as_ps()),
-            base_one_way_ps: view.base_one_way.map(|time| time.as_ps()),
-            rate_bps: view.rate.map(|rate| rate.as_bps()),
+            base_rtt_ps: view.base_rtt.map(pathweave_units::Duration::as_ps),
+            base_one_way_ps: view.base_one_way.map(pathweave_units::Duration::as_ps),
+            rate_bps: view.rate.map(pathweave_units::Rate::as_bps),
             links: view.links,
         }
     }
