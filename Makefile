@@ -22,7 +22,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo dist test lint bench docs fuzz smoke bare python test-python python-model web test-web site docs-serve soak miri tsan programs test-mpi test-fabtests clean provider install-provider
+.PHONY: help build demo dist test lint bench docs fuzz smoke bare python wheel test-python python-model web test-web site docs-serve soak miri tsan programs test-mpi test-fabtests clean provider install-provider
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,10 @@ $(VENV)/tools: pyproject.toml
 
 python: $(VENV)/tools ## The Python package, into .venv.
 	$(IN_VENV) maturin develop --quiet --release --locked
+
+# For any CPython from 3.11 on: the module uses the stable interface only.
+wheel: $(VENV)/tools ## The Python package with the program, as a wheel in target/wheels.
+	$(IN_VENV) maturin build --quiet --release --strip --locked --out target/wheels
 
 test-python: $(VENV)/tools programs ## Tests of the Python package.
 	$(IN_VENV) maturin develop --quiet --locked

@@ -13,26 +13,37 @@ from . import model
 from ._compare import Comparison, compare
 from ._pathweave import (
     Cancel,
+    Feedback,
+    Packet,
+    Path,
     Progress,
+    QueuePair,
     RunResult,
     Scenario,
     ScenarioError,
     Sweep,
     Table,
     __version__,
+    check_picker,
     presets,
     schema,
     schemes,
     topologies,
     workloads,
 )
+from ._picker import Picker
 from ._run import run
 from ._sweep import SweepResult, sweep
 
 __all__ = [
     "Cancel",
     "Comparison",
+    "Feedback",
+    "Packet",
+    "Path",
+    "Picker",
     "Progress",
+    "QueuePair",
     "RunResult",
     "Scenario",
     "ScenarioError",
@@ -40,6 +51,7 @@ __all__ = [
     "SweepResult",
     "Table",
     "__version__",
+    "check_picker",
     "compare",
     "model",
     "presets",

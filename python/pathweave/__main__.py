@@ -1,29 +1,51 @@
-"""`python -m pathweave sweep`: the program's command, with the runs on a Dask cluster where wanted."""
+"""`python -m pathweave` and the command `pathweave` of the wheel: the program itself.
+
+All commands and options are those of the program (`pathweave --help`, docs/cli.md). One is added: `sweep --scheduler
+ADDRESS` makes the runs of a sweep on a Dask cluster.
+"""
 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+from collections.abc import Sequence
 
-from . import ScenarioError, __version__, sweep
+from . import _pathweave
 
 _DONE, _INPUT, _UNFINISHED, _INTERRUPTED = 0, 2, 3, 130
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the command; returns the exit code, those of `pathweave`."""
-    parser = argparse.ArgumentParser(prog="python -m pathweave", description=__doc__)
-    parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    command = commands.add_parser("sweep", help="run a scenario with every combination of the values of its fields")
-    command.add_argument("sweep", metavar="SWEEP", help="sweep file (TOML)")
-    command.add_argument("--out", metavar="DIR", help="folder of the dataset [default: results/NAME-sweep]")
-    command.add_argument("--jobs", "-j", type=int, metavar="N", help="runs at a time on this machine")
-    command.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler that makes the runs: tcp://host:8786")
-    command.add_argument("--quiet", "-q", action="store_true", help="say nothing but errors")
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the program and returns its exit code. For a process of its own: the program listens for Ctrl-C only once.
+
+    Args:
+        arguments: Those after the program's name; of this process unless given.
+
+    Returns:
+        0 if all is well, 2 if the input is wrong, 130 after Ctrl-C; docs/cli.md has all.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["sweep"] and any(word.split("=")[0] == "--scheduler" for word in words):
+        return _sweep(words[1:])
+    # Python's handler would run only after the program ends. Where the caller ignores Ctrl-C it stays ignored.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return _pathweave.program([sys.executable, "-P", "-m", "pathweave"], ["pathweave", *words])
+
+
+def _sweep(arguments: Sequence[str]) -> int:
+    """A sweep on a Dask cluster."""
+    from . import ScenarioError, sweep
+
+    parser = argparse.ArgumentParser(prog="pathweave sweep", description="A sweep, its runs made by a Dask cluster.")
+    parser.add_argument("sweep", metavar="SWEEP", help="sweep file (TOML)")
+    parser.add_argument("--scheduler", metavar="ADDRESS", required=True, help="the cluster: tcp://host:8786")
+    parser.add_argument("--out", metavar="DIR", help="folder of the dataset [default: results/NAME-sweep]")
+    parser.add_argument("--quiet", "-q", action="store_true", help="say nothing but errors and where the report is")
     given = parser.parse_args(arguments)
     try:
-        result = sweep(given.sweep, out=given.out, jobs=given.jobs, scheduler=given.scheduler, progress=not given.quiet)
+        result = sweep(given.sweep, out=given.out, scheduler=given.scheduler, progress=not given.quiet)
     except (ScenarioError, OSError, ImportError) as why:
         print(why, file=sys.stderr)
         return _INPUT
@@ -33,7 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
     for label, reasons in result.failed.items():
         print(f"failed: {label}: {reasons[0].rstrip()}", file=sys.stderr)
     if not given.quiet:
-        print(f"dataset digest: {result.digest}\nreport: {result.path / 'report.html'}")
+        print(f"dataset digest: {result.digest}")
+    print(f"report: {result.path / 'report.html'}")
     trouble = result.partial or result.failed or result.summary["open_runs"]
     return _UNFINISHED if trouble else _DONE
 

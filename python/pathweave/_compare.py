@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import _pathweave
 from ._pathweave import Cancel, RunResult
+from ._plot import Plot
 from ._run import ScenarioLike, as_scenario, run_shown
 
 
@@ -31,6 +32,11 @@ class Comparison:
 
     def __len__(self) -> int:
         return len(self._runs)
+
+    @property
+    def plot(self) -> Plot:
+        """Pictures of the runs beside each other; needs the extra `pathweave[plots]`."""
+        return Plot(self._runs)
 
     def write(self, folder: str | os.PathLike[str]) -> Path:
         """Writes the folder that `pathweave compare` writes: a folder a run, and a report of all."""

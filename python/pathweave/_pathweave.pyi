@@ -1,17 +1,24 @@
 """The compiled engine. Use it through the package `pathweave`."""
 
 import os
+import pathlib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, final
 
 import pandas
 import polars
 import pyarrow
 
+from ._picker import PickerLike
+from ._plot import Plot
+
 __all__ = [
     "Cancel",
+    "Feedback",
+    "Packet",
+    "Path",
     "Progress",
+    "QueuePair",
     "RunResult",
     "Scenario",
     "ScenarioError",
@@ -20,8 +27,10 @@ __all__ = [
     "SweepRun",
     "Table",
     "__version__",
+    "check_picker",
     "comparison_table",
     "presets",
+    "program",
     "run",
     "schema",
     "schemes",
@@ -144,9 +153,12 @@ class RunResult:
     @property
     def jobs(self) -> Table:
         """A row a job."""
+    @property
+    def plot(self) -> Plot:
+        """Pictures of this run; needs the extra `pathweave[plots]`."""
     def report_html(self) -> str:
         """The report: one page with everything in it."""
-    def write(self, folder: str | os.PathLike[str]) -> Path:
+    def write(self, folder: str | os.PathLike[str]) -> pathlib.Path:
         """Writes the folder that `pathweave run` writes. Raises `OSError`; nothing is left half-written."""
 
 def run(
@@ -155,7 +167,103 @@ def run(
     cancel: Cancel | None = None,
     threads: int | None = None,
     cores: int | None = None,
+    picker: PickerLike | None = None,
 ) -> RunResult: ...
+
+@final
+class QueuePair:
+    """The queue pair a picker belongs to."""
+
+    seed: int
+    """Seed for what is random in this picker, 64 bits: another one for each queue pair, the same in each run."""
+    paths: int
+    """Paths it may choose from: 0 to `paths - 1`."""
+    line_rate_bps: int
+    """Rate of the NIC port, bits per second."""
+    base_rtt_ps: int
+    """Round-trip time to the peer when the fabric is idle, picoseconds."""
+    mtu_payload_bytes: int
+    """Payload of a full packet, bytes."""
+    mtu_wire_bytes: int
+    """Bytes of a full packet on the wire."""
+
+@final
+class Packet:
+    """A data packet that is about to leave, or has left."""
+
+    psn: int
+    """Packet sequence number."""
+    message: int
+    """Message it belongs to; a number that rises with each message of the queue pair."""
+    payload_bytes: int
+    """Payload, bytes."""
+    wire_bytes: int
+    """Bytes on the wire."""
+    retransmit: bool
+    """Whether it was sent before."""
+    inflight_packets: int
+    """Data packets sent and neither acknowledged nor declared lost; this one counts once it has left."""
+
+@final
+class Feedback:
+    """What became of a packet, or what was heard of a path."""
+
+    kind: str
+    """"ack", "cnp", "lost", "timeout", "midway", "echo", "heard", "late" or "notices"."""
+    path: int
+    """The path it is about."""
+    psn: int | None
+    """Packet sequence number; None where it is about no packet."""
+    marked: bool
+    """Whether congestion was marked: Congestion Experienced, or a notification."""
+    rtt_ps: int | None
+    """Round-trip time measured, picoseconds; None where nothing was."""
+    one_way_ps: int | None
+    """Receiver's stamp minus sender's, picoseconds, up to a constant offset of the clocks; None if not measured."""
+    wire_bytes: int
+    """Bytes of the packet on the wire."""
+    inflight_packets: int
+    """Data packets in flight after this."""
+    backlogged: bool
+    """Whether the queue pair still has data to send."""
+    memo: int
+    """What `on_sent` returned for this packet; 0 where it returned None."""
+
+@final
+class Path:
+    """What is known of a path."""
+
+    path: int
+    """Its number."""
+    up: bool
+    """Whether it is known to work."""
+    usable: bool
+    """Whether `pick` may return it: it is up, or none is."""
+    base_rtt_ps: int | None
+    """Round-trip time of a full packet when idle, picoseconds; None where the sender does not know it."""
+    base_one_way_ps: int | None
+    """The same one way, picoseconds."""
+    rate_bps: int | None
+    """Rate of its slowest link, bits per second."""
+    links: int | None
+    """Links from host to host."""
+
+def check_picker(picker: PickerLike, seeds: int = 12) -> None:
+    """Puts a picker through what every picker of the engine passes, without a network.
+
+    These are the situations of the policy tests (steady, one path marks, one path dies, losses, ...), each played twice
+    with the same outcome, and `seeds` sequences of random operations.
+
+    Raises:
+        AssertionError: It breaks the contract, or takes other paths with the same seed.
+        Exception: What the picker itself raises.
+    """
+
+def program(started_by: list[str], args: list[str]) -> int:
+    """Runs the program with `args`, of which the first is its name, and returns its exit code.
+
+    `started_by` are the words that start it again, for processes that it needs beside itself.
+    """
 
 @final
 class SweepRun:
@@ -176,7 +284,7 @@ class SweepFolder:
     """The folder of a sweep, locked while this lives."""
 
     @property
-    def path(self) -> Path: ...
+    def path(self) -> pathlib.Path: ...
     def finished(self) -> list[str]:
         """Keys of the runs that are finished."""
 
@@ -215,7 +323,7 @@ def sweep_run(key: str, scenario: str, tables: list[str], cancel: Cancel | None 
     """Makes a run of a sweep and returns its files by name; `None` if it was cancelled."""
 
 def comparison_table(runs: list[RunResult]) -> str: ...
-def write_comparison(runs: list[RunResult], folder: str | os.PathLike[str]) -> Path: ...
+def write_comparison(runs: list[RunResult], folder: str | os.PathLike[str]) -> pathlib.Path: ...
 def schemes() -> list[dict[str, Any]]:
     """All schemes: dicts with `name`, `help`, `source`, `aliases` and `fields`."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import _pathweave
 from ._pathweave import Cancel, Progress, RunResult, Scenario
+from ._picker import PickerLike
 from ._progress import Bar
 from ._table import Root, plain
 
@@ -33,14 +34,15 @@ def run_shown(
     cancel: Cancel | None,
     threads: int | None,
     cores: int | None = None,
+    picker: PickerLike | None = None,
 ) -> RunResult:
     """Runs a scenario that is ready, and shows its progress as asked for; `label` is what a bar is called."""
     if callable(progress):
-        return _pathweave.run(scenario, progress, cancel, threads, cores)
+        return _pathweave.run(scenario, progress, cancel, threads, cores, picker)
     if not progress:
-        return _pathweave.run(scenario, None, cancel, threads, cores)
+        return _pathweave.run(scenario, None, cancel, threads, cores, picker)
     with Bar(label) as bar:
-        result = _pathweave.run(scenario, bar.update, cancel, threads, cores)
+        result = _pathweave.run(scenario, bar.update, cancel, threads, cores, picker)
         # A run that was cancelled stays where it is.
         if result.ended != "interrupted":
             bar.show(1.0, result.ended.replace("_", " "))
@@ -53,6 +55,7 @@ def run(
     set: Sequence[str] = (),
     seed: int | None = None,
     scheme: str | None = None,
+    picker: PickerLike | None = None,
     threads: int | None = None,
     progress: ProgressLike = True,
     cancel: Cancel | None = None,
@@ -64,13 +67,19 @@ def run(
         set: Changes, each `key=value` as for `pathweave run --set`: `["topology.pods=4", "workload[0].size=8MB"]`.
         seed: Instead of the scenario's.
         scheme: The scheme of all workloads that name none.
+        picker: A subclass of `Picker` that chooses the path of each packet, in place of the pickers that the scenario's
+            schemes have; or another callable that takes a `QueuePair` and returns a `Picker`.
         threads: Threads that run it side by side. Results do not depend on it. Unless said here or by `run.threads` of
-            the scenario: as many as there are processors, but no more than one for 64 hosts.
+            the scenario: as many as there are processors, but no more than one for 64 hosts. With `picker`: one.
         progress: A bar (True), nothing (False), or a function called with a `Progress` ten times a second.
         cancel: Ends the run from another thread; the result is then marked interrupted.
 
     Raises:
         ScenarioError: The scenario cannot run; its text shows every mistake with its line.
+        ValueError: A scheme decides rate and path together, so `picker` has no place in it; or `pick` returned a path
+            that cannot be used.
+        TypeError: `picker` is not what it should be.
+        Exception: What the picker or the progress function raises ends the run and comes out as it is.
         KeyboardInterrupt: On Ctrl-C. The simulation stops within a tenth of a second.
 
     The interpreter's lock is released while the simulation runs, so several runs may go on in threads.
@@ -78,4 +87,4 @@ def run(
     scenario = as_scenario(scenario)
     if set or seed is not None or scheme is not None:
         scenario = scenario.with_(set=list(set), seed=seed, scheme=scheme)
-    return run_shown(scenario, scheme or scenario.name, progress, cancel, threads)
+    return run_shown(scenario, scheme or scenario.name, progress, cancel, threads, picker=picker)

@@ -14,6 +14,7 @@ def test_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
     (tmp_path / "data").symlink_to(ROOT / "data")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "python" / "README.md").read_text(), re.DOTALL)
     assert blocks
     for block in blocks:

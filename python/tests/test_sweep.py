@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -116,12 +117,27 @@ def test_a_run_that_would_be_another_one_is_refused() -> None:
         pw._pathweave.sweep_run("0" * 32, run.scenario, run.tables)
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "sweep.toml").write_text(FILE)
-    assert main(["sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "out"), "--quiet"]) == 0
-    assert main(["sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 0
-    assert "dataset digest: " in capsys.readouterr().out
-    assert main(["sweep", str(tmp_path / "none.toml")]) == 2
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pathweave", "sweep", *words]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+
+    assert call("sweep.toml", "--out", "out", "--quiet").returncode == 0
+    again = call("sweep.toml", "--out", "out", "--jobs", "1")
+    assert again.returncode == 0 and "dataset digest: " in again.stdout
+    ours = pw.sweep(tmp_path / "sweep.toml", out=tmp_path / "out", progress=False)
+    assert ours.digest in again.stdout
+    missing = call("none.toml")
+    assert missing.returncode == 2 and "cannot read" in missing.stderr
+
+
+def test_the_command_with_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["sweep", "--scheduler=tcp://127.0.0.1:1"])
+    assert ended.value.code == 2 and "SWEEP" in capsys.readouterr().err
+    assert main(["sweep", str(tmp_path / "none.toml"), "--scheduler", "tcp://127.0.0.1:1"]) == 2
     assert "cannot read" in capsys.readouterr().err
 
 

@@ -7,6 +7,7 @@ mod commands;
 mod execute;
 mod failure;
 mod interrupt;
+mod itself;
 mod lab;
 mod landing;
 mod live;
@@ -53,6 +54,15 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
             failure.exit_code()
         }
     }
+}
+
+/// The same in a process that is another program: an interpreter with this library. `started_by` are the words, without
+/// arguments, that start this program again; a lab needs processes of it.
+///
+/// Signals are for the caller to set as a program finds them (`SIGINT` ends it, `SIGPIPE` is ignored).
+pub fn main_within(started_by: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> u8 {
+    itself::started_by(started_by);
+    main(args)
 }
 
 fn dispatch(command: &Command) -> Result<Outcome, Failure> {

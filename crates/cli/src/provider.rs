@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use pathweave_lab::PROVIDER_LIBRARY;
 
 use crate::failure::Failure;
+use crate::itself;
 
 /// Folders that were looked into, in this order, and what was in them.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ impl Search {
     /// # Errors
     /// This program cannot find itself.
     pub(crate) fn beside_the_program() -> Result<Search, Failure> {
-        let program = this_program()?;
+        let program = itself::file()?;
         let beside = program.parent().unwrap_or(Path::new("/"));
         let above = beside.parent().unwrap_or(Path::new("/"));
         Ok(Search::over(vec![beside.to_owned(), above.join("lib/libfabric")]))
@@ -84,13 +85,4 @@ fn has_it(folder: &Path) -> bool {
 
 fn is_it(file: &Path) -> bool {
     file.file_name() == Some(OsStr::new(PROVIDER_LIBRARY)) && file.is_file()
-}
-
-/// The file of the program that runs.
-///
-/// # Errors
-/// It cannot be found.
-pub(crate) fn this_program() -> Result<PathBuf, Failure> {
-    std::env::current_exe()
-        .map_err(|why| Failure::Internal(format!("this program cannot find itself: {why}")))
 }

@@ -58,8 +58,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &["heap", "units", "scenario", "results", "sim", "paper", "sweep", "lab", "datapath", "ofi", "perf"],
     ),
-    // Bindings: what Python sees of scenarios, runs, sweeps and results.
-    ("python", &["heap", "scenario", "results", "sim", "sweep"]),
+    // Bindings: what Python sees of scenarios, runs, sweeps, results and pickers; and the program, for the wheel.
+    ("python", &["heap", "units", "policy", "scenario", "results", "sim", "sweep", "cli"]),
     // Measures every layer alone, so it may see all of them; nothing depends on it.
     (
         "bench",

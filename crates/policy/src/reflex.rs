@@ -125,7 +125,7 @@ impl ReflexConfig {
             Some(edge) => (self.edge_cc.clone().unwrap_or_else(|| near(&self.cc, edge, packet)), edge),
             None => (self.cc.clone(), env.measured),
         };
-        let split = SplitConfig { cc, picker: self.picker };
+        let split = SplitConfig { cc, picker: self.picker.clone() };
         Reflex {
             inner: split.build(&PolicyEnv { measured, ..*env }, rng),
             fed: env.edge.map(|edge| Fed {

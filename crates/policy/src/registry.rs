@@ -14,7 +14,7 @@ use crate::cc::AnyCc;
 use crate::dlbf::{Dlbf, DlbfConfig};
 use crate::laps::{Laps, LapsConfig};
 use crate::mprdma::{MpRdma, MpRdmaConfig};
-use crate::picker::AnyPicker;
+use crate::picker::{AnyPicker, PickerConfig};
 use crate::reflex::{Reflex, ReflexConfig};
 use crate::reps::{Reps, RepsConfig};
 use crate::split::{Split, SplitConfig};
@@ -144,4 +144,15 @@ policies! {
     Laps(Laps, LapsConfig),
     /// Weave: paths that came back well, and a window on the low round-trip times.
     Weave(Weave, WeaveConfig),
+}
+
+impl PolicyConfig {
+    /// The picker of its paths; `None` where rate and path are one decision.
+    pub fn picker_mut(&mut self) -> Option<&mut PickerConfig> {
+        match self {
+            PolicyConfig::Split(config) => Some(&mut config.picker),
+            PolicyConfig::Reflex(config) => Some(&mut config.picker),
+            _ => None,
+        }
+    }
 }

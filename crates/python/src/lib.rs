@@ -2,10 +2,14 @@
 //! this is what it stands on: scenarios, runs, and records as Arrow streams.
 
 mod catalogue;
+mod contract;
 mod error;
+mod picker;
+mod program;
 mod result;
 mod run;
 mod scenario;
+mod signals;
 mod sweep;
 mod table;
 
@@ -17,13 +21,19 @@ mod _pathweave {
     #[pymodule_export]
     use crate::catalogue::{presets, schema, schemes, topologies, workloads};
     #[pymodule_export]
+    use crate::contract::check_picker;
+    #[pymodule_export]
     use crate::error::ScenarioError;
+    #[pymodule_export]
+    use crate::program::program;
     #[pymodule_export]
     use crate::result::{RunResult, comparison_table, write_comparison};
     #[pymodule_export]
     use crate::run::{Cancel, Progress, run};
     #[pymodule_export]
     use crate::scenario::Scenario;
+    #[pymodule_export]
+    use crate::signals::{Feedback, Packet, Path, QueuePair};
     #[pymodule_export]
     use crate::sweep::{Sweep, SweepFolder, SweepRun, sweep_run};
     #[pymodule_export]

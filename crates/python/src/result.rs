@@ -80,6 +80,11 @@ impl RunResult {
     fn jobs(&self) -> PyResult<Table> {
         Table::from_records(&self.run, results::JOBS, &self.run.jobs).map_err(|e| bug(&e))
     }
+    /// Pictures of this run, by matplotlib: a `pathweave._plot.Plot`. Needs the extra `pathweave[plots]`.
+    #[getter]
+    fn plot<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pathweave._plot")?.getattr("Plot")?.call_method1("of", (slf,))
+    }
     /// The report: one page of HTML with everything in it.
     fn report_html(&self, py: Python<'_>) -> String {
         py.detach(|| results::report_html(&[(&self.run, &self.summary)]))

@@ -1,6 +1,7 @@
 //! Runs, watched from Python.
 
 use std::num::NonZeroU16;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::error::scenario_error;
+use crate::picker::{self, PythonPickers, Trouble};
 use crate::result::RunResult;
 use crate::scenario::Scenario;
 
@@ -60,6 +62,7 @@ pub(crate) struct Progress {
 
 struct Watcher<'a> {
     callback: Option<&'a Py<PyAny>>,
+    trouble: &'a Trouble,
     cancel: Option<&'a Cancel>,
     started: Instant,
     looked: Instant,
@@ -85,7 +88,7 @@ impl Watcher<'_> {
 
 impl Monitor for Watcher<'_> {
     fn look(&mut self, at: &Snapshot) -> Control {
-        if self.cancel.is_some_and(Cancel::cancelled) {
+        if self.trouble.is_any() || self.cancel.is_some_and(Cancel::cancelled) {
             return Control::Stop;
         }
         if self.looked.elapsed() < LOOK_EVERY {
@@ -105,10 +108,13 @@ impl Monitor for Watcher<'_> {
 /// Runs a scenario to its end. Other Python threads go on meanwhile.
 ///
 /// `threads` run it side by side; results do not depend on how many. Unless it or the scenario says: as many as `cores`, or
-/// those of the machine, and as hosts are enough for. `progress` is called with a `Progress` ten times a second. Ctrl-C raises `KeyboardInterrupt`; so does whatever the
-/// callback raises.
+/// those of the machine, and as hosts are enough for; with a picker, which takes the interpreter's lock: one. `progress` is called
+/// with a `Progress` ten times a second. Ctrl-C raises `KeyboardInterrupt`; whatever the callback or a picker raises comes out, too.
+///
+/// `picker` is called with the `QueuePair` of each queue pair and returns what picks its paths, in place of the pickers that the
+/// scenario's schemes have. Raises `ValueError` if one of them has none.
 #[pyfunction]
-#[pyo3(signature = (scenario, progress = None, cancel = None, threads = None, cores = None))]
+#[pyo3(signature = (scenario, progress = None, cancel = None, threads = None, cores = None, picker = None))]
 pub(crate) fn run(
     py: Python<'_>,
     scenario: &Scenario,
@@ -116,14 +122,22 @@ pub(crate) fn run(
     cancel: Option<&Cancel>,
     threads: Option<u16>,
     cores: Option<u16>,
+    picker: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<RunResult> {
     let (threads, cores) = (positive("threads", threads)?, positive("cores", cores)?);
-    let prepared = scenario.prepare(py)?;
-    let spec = match threads {
-        Some(threads) => SimSpec { threads: Some(threads), ..prepared.spec.clone() },
-        None => prepared.spec.on_cores(cores.unwrap_or_else(all_cores)),
+    let mut prepared = scenario.prepare(py)?;
+    let trouble = Arc::new(Trouble::default());
+    if let Some(make) = picker {
+        let pickers = PythonPickers::new(make, Arc::clone(&trouble))?;
+        prepared.notes.push(picker::put_into(&mut prepared.spec, pickers)?);
+    }
+    let spec = match (threads, picker) {
+        (Some(threads), _) => SimSpec { threads: Some(threads), ..prepared.spec },
+        (None, Some(_)) => prepared.spec,
+        (None, None) => prepared.spec.on_cores(cores.unwrap_or_else(all_cores)),
     };
-    let run = simulate(py, &scenario.loaded, &spec, progress.as_ref(), cancel)?;
+    let watched = Watched { progress: progress.as_ref(), cancel, trouble: &trouble };
+    let run = simulate(py, &scenario.loaded, &spec, &watched)?;
     Ok(RunResult::new(run, prepared.notes))
 }
 
@@ -137,22 +151,33 @@ fn all_cores() -> NonZeroU16 {
     cores.and_then(|cores| cores.try_into().ok()).unwrap_or(NonZeroU16::MIN)
 }
 
+/// What a run tells Python, and what can end it.
+pub(crate) struct Watched<'a> {
+    /// Called with a `Progress` now and then.
+    pub(crate) progress: Option<&'a Py<PyAny>>,
+    /// Ends it where it is.
+    pub(crate) cancel: Option<&'a Cancel>,
+    /// What code of the user's in it has raised.
+    pub(crate) trouble: &'a Trouble,
+}
+
 /// The run, watched and timed, with the interpreter's lock released.
 pub(crate) fn simulate(
     py: Python<'_>,
     loaded: &Loaded,
     spec: &SimSpec,
-    progress: Option<&Py<PyAny>>,
-    cancel: Option<&Cancel>,
+    watched: &Watched<'_>,
 ) -> PyResult<pathweave_results::RunResult> {
     let now = Instant::now();
-    let mut watcher = Watcher { callback: progress, cancel, started: now, looked: now, raised: None };
+    let Watched { progress, cancel, trouble } = *watched;
+    let mut watcher =
+        Watcher { callback: progress, trouble, cancel, started: now, looked: now, raised: None };
     let (result, cpu_s) = py.detach(|| {
         let before = thread_cpu_s();
         let result = pathweave_sim::run(spec, &mut watcher);
         (result, thread_cpu_s() - before)
     });
-    if let Some(raised) = watcher.raised {
+    if let Some(raised) = trouble.take().or(watcher.raised) {
         return Err(raised);
     }
     let mut run = result.map_err(|why| scenario_error(py, &loaded.sim_error(&why)))?;

@@ -15,8 +15,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::error::scenario_error;
+use crate::picker::Trouble;
 use crate::result::to_python;
-use crate::run::{Cancel, simulate};
+use crate::run::{Cancel, Watched, simulate};
 
 /// A sweep: a scenario, the values its fields take, and the runs that makes.
 #[pyclass(frozen, module = "pathweave._pathweave")]
@@ -203,7 +204,9 @@ pub(crate) fn sweep_run<'py>(
     let loaded = Loaded::parse(scenario, "scenario.toml", "", &Changes::default());
     let loaded = loaded.map_err(|found| scenario_error(py, &found))?;
     let prepared = py.detach(|| loaded.prepare()).map_err(|found| scenario_error(py, &found))?;
-    let made = catch_unwind(AssertUnwindSafe(|| simulate(py, &loaded, &prepared.spec, None, cancel)));
+    let trouble = Trouble::default();
+    let watched = Watched { progress: None, cancel, trouble: &trouble };
+    let made = catch_unwind(AssertUnwindSafe(|| simulate(py, &loaded, &prepared.spec, &watched)));
     let run = made.map_err(|_| PyRuntimeError::new_err("a bug in the simulator"))??;
     if run.info.ended == EndReason::Interrupted {
         return Ok(None);

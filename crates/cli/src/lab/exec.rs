@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -14,7 +13,8 @@ use super::args::{AgentArgs, ExecArgs};
 use super::temporary::Temporary;
 use super::up::Planned;
 use crate::failure::{Failure, Outcome};
-use crate::provider::{Search, this_program};
+use crate::itself;
+use crate::provider::Search;
 use crate::terminal;
 
 /// Where a command runs.
@@ -131,22 +131,22 @@ fn run(
     schedule: &Schedule,
     signals: &Signals,
 ) -> Result<Outcome, Failure> {
-    let program = this_program()?;
+    let program = itself::words()?;
     let name = lab.plan().lab().clone();
     let agent = |folder: &Path| -> Vec<OsString> {
         let words = ["lab", "agent", "--lab", name.as_str(), "--folder"].map(OsString::from);
-        let command = std::iter::once(program.clone().into_os_string()).chain(words);
+        let command = program.iter().cloned().chain(words);
         command.chain([folder.into(), "--".into()]).collect()
     };
     let application = Application::prepare(lab.plan(), workplace, &agent, provider)?;
-    let mut child = Command::new(&program)
+    let mut child = itself::command()?
         .args(["lab", "agent", "--first", "--lab", name.as_str(), "--folder"])
         .arg(application.folder())
         .arg("--")
         .args(command)
         .envs(application.variables(&|name| std::env::var_os(name).is_some()))
         .spawn()
-        .map_err(|why| Failure::Input(format!("cannot run {}: {why}", program.display())))?;
+        .map_err(|why| Failure::Input(format!("cannot run {}: {why}", program[0].display())))?;
     let (over, broken) = (AtomicBool::new(false), AtomicBool::new(false));
     let since = Instant::now();
     let (ended, played) = std::thread::scope(|scope| {

@@ -9,8 +9,6 @@ mod up;
 
 pub(crate) use args::LabArgs;
 
-use std::process::Command;
-
 use pathweave_lab::{
     KEEPER_ARGUMENTS, Lab, LabError, LabName, LinkState, Removed, Workplace, keep_workplace,
 };
@@ -60,8 +58,7 @@ impl State {
 
 /// Goes to where labs are made, making that place if need be. Before any thread is started.
 fn workplace_to_make() -> Result<Workplace, Failure> {
-    let program = crate::provider::this_program()?;
-    Ok(Workplace::enter_or_make(Command::new(program).args(KEEPER_ARGUMENTS))?)
+    Ok(Workplace::enter_or_make(crate::itself::command()?.args(KEEPER_ARGUMENTS))?)
 }
 
 /// The lab a command is about.

@@ -1,6 +1,7 @@
 //! Path pickers: which path a packet takes, whatever its rate.
 //!
-//! Add one: a file with the picker; its `mod` line, and one line in the list at the end of this file.
+//! Add one: a file with the picker; its `mod` line, and one line in the list at the end of this file. A program can also bring its
+//! own at run time ([`Supply`]).
 
 mod bitmap;
 mod ecmp;
@@ -10,6 +11,7 @@ mod plb;
 mod round_robin;
 mod rps;
 mod shares;
+mod supplied;
 #[cfg(test)]
 mod tests;
 mod weighted;
@@ -20,6 +22,7 @@ use crate::{ConfigError, Feedback, Member, PathView, PolicyCx, PolicyEnv, Sent, 
 
 pub use paths::PathSet;
 pub(crate) use shares::Shares;
+pub use supplied::{MakePicker, ProgramPicker, Supplied, Supply};
 
 /// Chooses a path for each packet. Starts with all paths of the environment up.
 ///
@@ -49,15 +52,24 @@ macro_rules! pickers {
         $( pub use $module::{$name $(, $config)?}; )*
 
         /// A path picker: its name, or a table of its name with its parameters (`{ plb = { forced_rounds = 6 } }`).
-        #[derive(Clone, Copy, Debug, PartialEq)]
+        #[derive(Clone, Debug, PartialEq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        pub enum PickerConfig { $( $(#[$doc])* $name $(($config))? ),* }
+        pub enum PickerConfig {
+            $( $(#[$doc])* $name $(($config))?, )*
+            /// Pickers of the program; no scenario can name them.
+            #[cfg_attr(feature = "serde", serde(skip))]
+            Supplied(Supply),
+        }
 
-        /// Any picker, dispatched without a virtual call.
+        /// Any picker; those of this crate are dispatched without a virtual call.
         #[derive(Clone, Debug)]
-        pub enum AnyPicker { $( $(#[$doc])* $name($name) ),* }
+        pub enum AnyPicker {
+            $( $(#[$doc])* $name($name), )*
+            /// A picker of the program; a virtual call.
+            Supplied(Supplied),
+        }
 
         impl PickerConfig {
             /// Each of them by its name here, with its defaults.
@@ -67,39 +79,61 @@ macro_rules! pickers {
             }
             /// Names the first field that is wrong.
             pub fn validate(&self) -> Result<(), ConfigError> {
-                match self { $( pickers!(@pattern $name config $($config)?) => pickers!(@validate config $($config)?) ),* }
+                match self {
+                    $( pickers!(@pattern $name config $($config)?) => pickers!(@validate config $($config)?), )*
+                    PickerConfig::Supplied(_) => Ok(()),
+                }
             }
             /// The picker of one queue pair.
-            pub fn build(self, env: &PolicyEnv, rng: &mut Rng) -> AnyPicker {
+            pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> AnyPicker {
                 match self {
                     $( pickers!(@pattern $name config $($config)?) => {
                         AnyPicker::$name(pickers!(@make $name config env rng $($config)?))
-                    } ),*
+                    } )*
+                    PickerConfig::Supplied(supply) => AnyPicker::Supplied(supply.build(env, rng)),
                 }
             }
         }
 
         impl PathPicker for AnyPicker {
             fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
-                match self { $( AnyPicker::$name(picker) => picker.on_open(now, member, cx) ),* }
+                match self {
+                    $( AnyPicker::$name(picker) => picker.on_open(now, member, cx), )*
+                    AnyPicker::Supplied(picker) => picker.on_open(now, member, cx),
+                }
             }
             fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
-                match self { $( AnyPicker::$name(picker) => picker.on_close(cx) ),* }
+                match self {
+                    $( AnyPicker::$name(picker) => picker.on_close(cx), )*
+                    AnyPicker::Supplied(picker) => picker.on_close(cx),
+                }
             }
             #[inline]
             fn pick(&self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
-                match self { $( AnyPicker::$name(picker) => picker.pick(now, want, cx) ),* }
+                match self {
+                    $( AnyPicker::$name(picker) => picker.pick(now, want, cx), )*
+                    AnyPicker::Supplied(picker) => picker.pick(now, want, cx),
+                }
             }
             #[inline]
             fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
-                match self { $( AnyPicker::$name(picker) => picker.on_sent(now, sent, cx) ),* }
+                match self {
+                    $( AnyPicker::$name(picker) => picker.on_sent(now, sent, cx), )*
+                    AnyPicker::Supplied(picker) => picker.on_sent(now, sent, cx),
+                }
             }
             #[inline]
             fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
-                match self { $( AnyPicker::$name(picker) => picker.on_feedback(now, feedback, cx) ),* }
+                match self {
+                    $( AnyPicker::$name(picker) => picker.on_feedback(now, feedback, cx), )*
+                    AnyPicker::Supplied(picker) => picker.on_feedback(now, feedback, cx),
+                }
             }
             fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-                match self { $( AnyPicker::$name(picker) => picker.on_paths(now, paths, cx) ),* }
+                match self {
+                    $( AnyPicker::$name(picker) => picker.on_paths(now, paths, cx), )*
+                    AnyPicker::Supplied(picker) => picker.on_paths(now, paths, cx),
+                }
             }
         }
     };
@@ -108,7 +142,7 @@ macro_rules! pickers {
     (@validate $bound:ident) => { Ok(()) };
     (@validate $bound:ident $config:ty) => { $bound.validate() };
     (@make $name:ident $bound:ident $env:ident $rng:ident) => { $name::new($env.paths, $rng) };
-    (@make $name:ident $bound:ident $env:ident $rng:ident $config:ty) => { $name::new(&$bound, $env, $rng) };
+    (@make $name:ident $bound:ident $env:ident $rng:ident $config:ty) => { $name::new($bound, $env, $rng) };
 }
 
 pickers! {

@@ -40,7 +40,7 @@ impl PathSet {
         PathSet { len, some: (!dense).then_some(some) }
     }
     /// How many, if they are paths 0 up to that.
-    pub(crate) fn are_all(&self) -> Option<u16> {
+    pub fn are_all(&self) -> Option<u16> {
         if self.some.is_none() { u16::try_from(self.len).ok() } else { None }
     }
     /// How many there are; never 0.

@@ -217,7 +217,7 @@ fn random_operations_break_no_invariant_of_any_congestion_control_and_picker() {
     for (_, cc) in CcConfig::every() {
         for (_, picker) in PickerConfig::every() {
             std::println!("{cc:?} {picker:?}");
-            let config = PolicyConfig::Split(SplitConfig { cc: cc.clone(), picker });
+            let config = PolicyConfig::Split(SplitConfig { cc: cc.clone(), picker: picker.clone() });
             assert_eq!(config.validate(), Ok(()));
             for seed in 0..4 {
                 random_operations(seed, 1_000, &env, |env, rng| config.build(env, rng));
@@ -334,7 +334,7 @@ fn random_operations_break_no_invariant() {
     let env = Scenario::steady().env;
     let pickers = [PickerConfig::Ecmp, PickerConfig::Rps, PickerConfig::PerMessage, PickerConfig::RoundRobin];
     for seed in 0..100 {
-        let picker = pickers[seed as usize % 4];
+        let picker = pickers[seed as usize % 4].clone();
         let window = [Window::Unlimited, Window::Bdp(0.001), Window::Packets(3)][seed as usize % 3];
         let cc = match seed % 5 {
             0 => CcConfig::None(UnlimitedConfig { window }),

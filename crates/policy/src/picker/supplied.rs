@@ -1,0 +1,156 @@
+//! Pickers that the program supplies: written in another language, or in a test. The crate knows only how to call them.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+
+use pathweave_units::{PathId, Rng, Time};
+
+use super::PathPicker;
+use crate::{Feedback, Member, PathView, PolicyCx, PolicyEnv, Sent, Want};
+
+/// Makes the pickers of a program, one a queue pair.
+pub trait MakePicker: fmt::Debug + Send + Sync {
+    /// What results call it.
+    fn name(&self) -> &str;
+    /// The picker of a queue pair. What is random in it comes from `rng`, the queue pair's stream: the same seed then gives
+    /// the same run.
+    fn make(&self, env: &PolicyEnv, rng: &mut Rng) -> Box<dyn ProgramPicker>;
+}
+
+/// A picker of the program. Whatever is a [`PathPicker`] and can be cloned and sent to another thread is one.
+pub trait ProgramPicker: PathPicker + fmt::Debug + Send {
+    /// An equal one with a state of its own.
+    fn boxed_clone(&self) -> Box<dyn ProgramPicker>;
+}
+
+impl<P: PathPicker + fmt::Debug + Clone + Send + 'static> ProgramPicker for P {
+    fn boxed_clone(&self) -> Box<dyn ProgramPicker> {
+        Box::new(self.clone())
+    }
+}
+
+/// What makes the pickers, as a part of a configuration. Two are equal if they are the same one.
+#[derive(Clone, Debug)]
+pub struct Supply(Arc<dyn MakePicker>);
+
+impl Supply {
+    /// Pickers that `factory` makes.
+    pub fn new(factory: Arc<dyn MakePicker>) -> Self {
+        Supply(factory)
+    }
+    /// What results call them.
+    pub fn name(&self) -> &str {
+        self.0.name()
+    }
+    pub(super) fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Supplied {
+        Supplied(self.0.make(env, rng))
+    }
+}
+
+impl PartialEq for Supply {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// The picker of a queue pair that a [`Supply`] has made.
+#[derive(Debug)]
+pub struct Supplied(Box<dyn ProgramPicker>);
+
+impl Clone for Supplied {
+    fn clone(&self) -> Self {
+        Supplied(self.0.boxed_clone())
+    }
+}
+
+impl PathPicker for Supplied {
+    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+        self.0.on_open(now, member, cx);
+    }
+    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+        self.0.on_close(cx);
+    }
+    fn pick(&self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
+        self.0.pick(now, want, cx)
+    }
+    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
+        self.0.on_sent(now, sent, cx)
+    }
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+        self.0.on_feedback(now, feedback, cx);
+    }
+    fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        self.0.on_paths(now, paths, cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::{CcConfig, UnlimitedConfig};
+    use crate::picker::PickerConfig;
+    use crate::testing::{Scenario, random_operations};
+    use crate::{PolicyConfig, SplitConfig};
+
+    /// Supplies pickers of this crate.
+    #[derive(Debug)]
+    struct Own(PickerConfig);
+
+    impl MakePicker for Own {
+        fn name(&self) -> &str {
+            "own"
+        }
+        fn make(&self, env: &PolicyEnv, rng: &mut Rng) -> Box<dyn ProgramPicker> {
+            Box::new(self.0.build(env, rng))
+        }
+    }
+
+    fn policy(picker: PickerConfig) -> PolicyConfig {
+        PolicyConfig::Split(SplitConfig { cc: CcConfig::None(UnlimitedConfig::default()), picker })
+    }
+
+    /// A picker does not notice that it was supplied: every situation of the bench goes as without, and random operations
+    /// break no invariant.
+    #[test]
+    fn what_is_supplied_is_called_as_what_is_built_in() {
+        for (name, picker) in PickerConfig::every() {
+            let supply = Supply::new(Arc::new(Own(picker.clone())));
+            let (supplied, own) = (policy(PickerConfig::Supplied(supply)), policy(picker));
+            assert_eq!(supplied.validate(), Ok(()));
+            for (situation, scenario) in Scenario::all() {
+                let outcome = |policy: &PolicyConfig| {
+                    let report = scenario.run(|env, rng| policy.build(env, rng));
+                    let sender = |sender: &crate::testing::SenderReport| {
+                        (sender.sent.clone(), sender.retransmitted, sender.marked, sender.done_at)
+                    };
+                    report.senders.iter().map(sender).collect::<alloc::vec::Vec<_>>()
+                };
+                assert_eq!(outcome(&supplied), outcome(&own), "{name}, {situation}");
+            }
+            for seed in 0..4 {
+                random_operations(seed, 1_000, &Scenario::steady().env, |env, rng| supplied.build(env, rng));
+            }
+        }
+    }
+
+    #[test]
+    fn a_supply_is_itself_and_no_other() {
+        let make = || Supply::new(Arc::new(Own(PickerConfig::Rps)));
+        let supply = make();
+        assert_eq!(supply, supply.clone());
+        assert_ne!(supply, make());
+        assert_eq!(supply.name(), "own");
+    }
+
+    /// No file can name one, and none can be written: a scenario stands by itself.
+    #[cfg(all(feature = "serde", feature = "schema"))]
+    #[test]
+    fn no_scenario_names_one() {
+        let supplied = PickerConfig::Supplied(Supply::new(Arc::new(Own(PickerConfig::Rps))));
+        assert!(serde_json::to_value(&supplied).is_err());
+        assert!(serde_json::from_str::<PickerConfig>("\"supplied\"").is_err());
+        let schema = serde_json::to_string(&schemars::schema_for!(PickerConfig)).expect("a schema is JSON");
+        assert!(!schema.contains("upplied"), "{schema}");
+    }
+}

@@ -1,0 +1,71 @@
+//! The contract of pickers, for those written in Python.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use pathweave_policy::cc::{CcConfig, UnlimitedConfig};
+use pathweave_policy::picker::{PickerConfig, Supply};
+use pathweave_policy::testing::{Report, Scenario, random_operations};
+use pathweave_policy::{Leg, PolicyEnv, SplitConfig};
+use pathweave_units::Duration;
+use pyo3::exceptions::PyAssertionError;
+use pyo3::prelude::*;
+
+use crate::picker::{PythonPickers, Trouble};
+
+/// Operations of each random sequence.
+const STEPS: u32 = 1_000;
+
+/// Puts a picker through what every picker of the engine passes without a network: the situations of the policy bench, each
+/// twice, which must give the same; and `seeds` sequences of random operations.
+///
+/// Raises `AssertionError` if it breaks the contract or does not repeat itself, and what the picker itself raises.
+#[pyfunction]
+#[pyo3(signature = (picker, seeds = 12))]
+pub(crate) fn check_picker(py: Python<'_>, picker: &Bound<'_, PyAny>, seeds: u64) -> PyResult<()> {
+    let trouble = Arc::new(Trouble::default());
+    let supply = Supply::new(Arc::new(PythonPickers::new(picker, Arc::clone(&trouble))?));
+    let cc = CcConfig::None(UnlimitedConfig::default());
+    let policy = SplitConfig { cc, picker: PickerConfig::Supplied(supply) };
+    let checked = py.detach(|| {
+        for (situation, scenario) in Scenario::all() {
+            let run = || guarded(&trouble, situation, || scenario.run(|env, rng| policy.build(env, rng)));
+            if told(&run()?) != told(&run()?) {
+                let why = "took other paths with the same seed; what is random must come from `self.random`";
+                return Err(PyAssertionError::new_err(format!("situation {situation:?}: the picker {why}")));
+            }
+        }
+        for seed in 0..seeds {
+            // Every other time a switch answers for the network behind it.
+            let edge = (seed % 2 == 1).then_some(Leg::with_rtt(Duration::from_us(4)));
+            let env = PolicyEnv { edge, ..Scenario::steady().env };
+            let run = || random_operations(seed, STEPS, &env, |env, rng| policy.build(env, rng));
+            guarded(&trouble, &format!("random operations, seed {seed}"), run)?;
+        }
+        Ok(())
+    });
+    py.check_signals()?;
+    checked
+}
+
+/// What came of it; an error if the picker raised or broke the contract.
+fn guarded<T>(trouble: &Trouble, situation: &str, run: impl FnOnce() -> T) -> PyResult<T> {
+    let outcome = catch_unwind(AssertUnwindSafe(run));
+    if let Some(raised) = trouble.take() {
+        return Err(raised);
+    }
+    outcome.map_err(|panic| {
+        let text =
+            panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        let why = text.unwrap_or("the bench gave up");
+        PyAssertionError::new_err(format!("situation {situation:?}: {why}"))
+    })
+}
+
+/// What a run looks like from outside, by sender: packets by path, sent again, when it was done.
+fn told(report: &Report) -> Vec<(Vec<u64>, u64, Option<u64>)> {
+    let sender = |sender: &pathweave_policy::testing::SenderReport| {
+        (sender.sent.clone(), sender.retransmitted, sender.done_at.map(pathweave_units::Time::as_ps))
+    };
+    report.senders.iter().map(sender).collect()
+}

@@ -1,0 +1,279 @@
+//! Path pickers written in Python: the engine's trait on one side, a class of the user's on the other.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use pathweave_policy::picker::{MakePicker, PathPicker, PathSet, PickerConfig, ProgramPicker, Supply};
+use pathweave_policy::{Feedback, Member, PathView, PolicyCx, PolicyEnv, Sent, Want};
+use pathweave_sim::SimSpec;
+use pathweave_units::{PathId, Rng, Time};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::signals::{self, Packet, QueuePair};
+
+/// What the pickers of a run have raised first. After that they are no longer called, and the run ends.
+#[derive(Debug, Default)]
+pub(crate) struct Trouble {
+    raised: Mutex<Option<PyErr>>,
+    is_any: AtomicBool,
+}
+
+impl Trouble {
+    /// Keeps it, if it is the first.
+    fn put(&self, error: PyErr) {
+        self.raised.lock().expect("nobody panics while holding it").get_or_insert(error);
+        self.is_any.store(true, Ordering::Release);
+    }
+    /// Whether there is any.
+    pub(crate) fn is_any(&self) -> bool {
+        self.is_any.load(Ordering::Acquire)
+    }
+    /// Takes it out; calls of Python stay off.
+    pub(crate) fn take(&self) -> Option<PyErr> {
+        self.raised.lock().expect("nobody panics while holding it").take()
+    }
+}
+
+/// Puts these pickers in place of those that the schemes of a run have. Returns what the user should know.
+///
+/// # Errors
+/// A scheme decides rate and path together.
+pub(crate) fn put_into(spec: &mut SimSpec, pickers: PythonPickers) -> PyResult<String> {
+    let name = pickers.name.clone();
+    let supply = Supply::new(Arc::new(pickers));
+    for scheme in &mut spec.schemes {
+        let Some(picker) = scheme.scheme.policy.picker_mut() else {
+            let why = format!(
+                "picker: scheme {:?} decides rate and path together and has no picker; expected a scheme of a congestion control \
+                 and a picker, such as \"rps\", \"swift-rps\" or \"rps-nocc\"",
+                scheme.name
+            );
+            return Err(PyValueError::new_err(why));
+        };
+        *picker = PickerConfig::Supplied(supply.clone());
+        scheme.name = format!("{}+{name}", scheme.name);
+    }
+    let note =
+        format!("paths were picked by {name}, written in Python, in place of the picker of the scheme");
+    spec.scenario_toml.insert_str(0, &format!("# {note}: this file alone does not repeat the run.\n"));
+    Ok(note)
+}
+
+/// Calls the user's class for each queue pair.
+#[derive(Debug)]
+pub(crate) struct PythonPickers {
+    name: String,
+    make: Py<PyAny>,
+    trouble: Arc<Trouble>,
+}
+
+impl PythonPickers {
+    /// Pickers that `make` returns, a class or another callable. What they raise goes to `trouble`.
+    pub(crate) fn new(make: &Bound<'_, PyAny>, trouble: Arc<Trouble>) -> PyResult<Self> {
+        if !make.is_callable() {
+            let kind = make.get_type().name()?;
+            let why = format!(
+                "picker is of type {kind}; expected a subclass of pathweave.Picker, or what returns one"
+            );
+            return Err(PyTypeError::new_err(why));
+        }
+        // That of a partial is that of what it calls.
+        let named = make.getattr("func").unwrap_or_else(|_| make.clone());
+        let name = named.getattr("__name__").and_then(|name| name.extract());
+        Ok(PythonPickers {
+            name: name.unwrap_or_else(|_| "picker".to_owned()),
+            make: make.clone().unbind(),
+            trouble,
+        })
+    }
+
+    fn try_make(&self, env: &PolicyEnv, seed: u64) -> PyResult<Callable> {
+        Python::attach(|py| {
+            let picker = self.make.bind(py).call1((QueuePair::new(env, seed),))?;
+            Callable::new(picker)
+        })
+    }
+}
+
+impl MakePicker for PythonPickers {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn make(&self, env: &PolicyEnv, rng: &mut Rng) -> Box<dyn ProgramPicker> {
+        let seed = rng.next_u64();
+        // After trouble nothing is made any more: the run is about to end.
+        let made = if self.trouble.is_any() { Ok(None) } else { self.try_make(env, seed).map(Some) };
+        let callable = made.unwrap_or_else(|error| {
+            self.trouble.put(error);
+            None
+        });
+        Box::new(PythonPicker {
+            callable,
+            paths: PathSet::all(env.paths),
+            usable: Python::attach(|py| tuple(py, &PathSet::all(env.paths))),
+            picked: Cell::new(None),
+            trouble: Arc::clone(&self.trouble),
+        })
+    }
+}
+
+/// The methods of a picker, bound to it. What its class leaves as `Picker` has it is not called.
+#[derive(Debug)]
+struct Callable {
+    /// The picker itself.
+    object: Py<PyAny>,
+    pick: Py<PyAny>,
+    on_sent: Option<Py<PyAny>>,
+    on_feedback: Option<Py<PyAny>>,
+    on_paths: Option<Py<PyAny>>,
+}
+
+impl Callable {
+    fn new(picker: Bound<'_, PyAny>) -> PyResult<Self> {
+        let base = picker.py().import("pathweave")?.getattr("Picker")?;
+        if !picker.is_instance(&base)? {
+            let kind = picker.get_type().name()?;
+            let why = format!(
+                "the picker is of type {kind}; expected an instance of a subclass of pathweave.Picker"
+            );
+            return Err(PyTypeError::new_err(why));
+        }
+        let own = |name: &str| {
+            let method = picker.getattr(name)?;
+            let inherited = picker.get_type().getattr(name)?.is(&base.getattr(name)?);
+            Ok::<_, PyErr>((!inherited).then(|| method.unbind()))
+        };
+        let (on_sent, on_feedback, on_paths) = (own("on_sent")?, own("on_feedback")?, own("on_paths")?);
+        let pick = picker.getattr("pick")?.unbind();
+        Ok(Callable { pick, on_sent, on_feedback, on_paths, object: picker.unbind() })
+    }
+}
+
+/// The picker of one queue pair.
+#[derive(Debug)]
+struct PythonPicker {
+    /// `None` where it could not be made.
+    callable: Option<Callable>,
+    paths: PathSet,
+    /// The same for Python, where they are made once.
+    usable: Py<PyTuple>,
+    /// The path for the packet of this PSN, which waits for its port. Python is asked once a packet, so that a picker may change
+    /// its state when it picks.
+    picked: Cell<Option<(u64, PathId)>>,
+    trouble: Arc<Trouble>,
+}
+
+fn tuple(py: Python<'_>, paths: &PathSet) -> Py<PyTuple> {
+    let all = (0..paths.len()).map(|n| paths.get(n).0);
+    PyTuple::new(py, all.collect::<Vec<_>>()).expect("a tuple of numbers can be made").unbind()
+}
+
+impl PythonPicker {
+    /// Calls Python, unless something was raised before. What it raises now ends the run; `fallback` is then as good as
+    /// anything.
+    fn ask<T>(&self, now: Time, fallback: T, call: impl FnOnce(Python<'_>, &Callable) -> PyResult<T>) -> T {
+        let Some(callable) = self.callable.as_ref().filter(|_| !self.trouble.is_any()) else {
+            return fallback;
+        };
+        Python::attach(|py| {
+            call(py, callable).unwrap_or_else(|error| {
+                let when =
+                    format!("raised by a picker after {:.3} us of simulated time", now.as_ps() as f64 / 1e6);
+                // An error that takes no note is told without.
+                let _ = error.value(py).call_method1("add_note", (when,));
+                self.trouble.put(error);
+                fallback
+            })
+        })
+    }
+
+    /// What `pick` has returned, as a path that can be used.
+    fn path(&self, returned: &Bound<'_, PyAny>) -> PyResult<PathId> {
+        let all = || match self.paths.are_all() {
+            Some(count) => format!("a path from 0 to {}", count - 1),
+            None => format!("one of the usable paths, {}", self.usable),
+        };
+        let number: i64 = returned.extract().map_err(|_| {
+            let shown = returned.repr().map_or_else(|_| "something else".to_owned(), |text| text.to_string());
+            PyTypeError::new_err(format!("pick returned {shown}; expected {}", all()))
+        })?;
+        let path = u16::try_from(number).ok().map(PathId).filter(|path| self.paths.contains(*path));
+        path.ok_or_else(|| PyValueError::new_err(format!("pick returned {number}; expected {}", all())))
+    }
+}
+
+impl PathPicker for PythonPicker {
+    fn on_open(&mut self, _now: Time, _member: &Member, _cx: &mut PolicyCx<'_>) {}
+    fn on_close(&mut self, _cx: &mut PolicyCx<'_>) {}
+
+    fn pick(&self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+        if let Some((psn, path)) = self.picked.get()
+            && psn == want.psn
+        {
+            return path;
+        }
+        let path = self.ask(now, self.paths.get(0), |py, callable| {
+            let packet = Packet::wanted(want);
+            let returned = callable.pick.bind(py).call1((now.as_ps(), self.usable.bind(py), packet))?;
+            self.path(&returned)
+        });
+        self.picked.set(Some((want.psn, path)));
+        path
+    }
+
+    fn on_sent(&mut self, now: Time, sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
+        self.picked.set(None);
+        self.ask(now, 0, |py, callable| {
+            let Some(on_sent) = &callable.on_sent else { return Ok(0) };
+            let memo = on_sent.bind(py).call1((now.as_ps(), sent.path.0, Packet::sent(sent)))?;
+            if memo.is_none() {
+                return Ok(0);
+            }
+            memo.extract().map_err(|_| {
+                PyValueError::new_err(format!(
+                    "on_sent returned {memo}; expected None or an integer from 0 to {}",
+                    u32::MAX
+                ))
+            })
+        })
+    }
+
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
+        self.ask(now, (), |py, callable| {
+            let Some(on_feedback) = &callable.on_feedback else { return Ok(()) };
+            on_feedback.bind(py).call1((now.as_ps(), signals::Feedback::new(feedback))).map(drop)
+        });
+    }
+
+    fn on_paths(&mut self, now: Time, paths: &[PathView], _cx: &mut PolicyCx<'_>) {
+        self.paths = PathSet::usable(paths);
+        self.picked.set(None);
+        self.usable = Python::attach(|py| tuple(py, &self.paths));
+        self.ask(now, (), |py, callable| {
+            let Some(on_paths) = &callable.on_paths else { return Ok(()) };
+            let known = paths.iter().map(|path| signals::Path::new(path, self.paths.contains(path.id)));
+            let known = known.map(|path| Py::new(py, path)).collect::<PyResult<Vec<_>>>()?;
+            on_paths.bind(py).call1((now.as_ps(), PyList::new(py, known)?)).map(drop)
+        });
+    }
+}
+
+impl Clone for PythonPicker {
+    /// With a deep copy of the user's object.
+    fn clone(&self) -> Self {
+        let copy = self.ask(Time::ZERO, None, |py, callable| {
+            let object = py.import("copy")?.call_method1("deepcopy", (&callable.object,))?;
+            Callable::new(object).map(Some)
+        });
+        PythonPicker {
+            callable: copy,
+            paths: self.paths.clone(),
+            usable: Python::attach(|py| self.usable.clone_ref(py)),
+            picked: self.picked.clone(),
+            trouble: Arc::clone(&self.trouble),
+        }
+    }
+}
