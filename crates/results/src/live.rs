@@ -150,7 +150,7 @@ fn every_other<T>(values: &mut Vec<T>) {
     let mut place = 0;
     values.retain(|_| {
         place += 1;
-        (last - (place - 1)) % 2 == 0
+        (last - (place - 1)).is_multiple_of(2)
     });
 }
 
