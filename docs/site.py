@@ -22,7 +22,7 @@ BESIDE = {
     # The site begins with the index of the documents.
     "README.md": "README.md",
 }
-LINK = re.compile(r"(?<!!)\[([^\]\[]+)\]\(([^)\s]+)\)")
+LINK = re.compile(r"(!?)\[([^\]\[]+)\]\(([^)\s]+)\)")
 
 
 def on_files(files, config):
@@ -59,14 +59,14 @@ def on_page_markdown(markdown, page, config, files):
     source = next((s for s, name in BESIDE.items() if name == here and s != "README.md"), f"docs/{here}")
 
     def link(match):
-        text, target = match.groups()
+        picture, text, target = match.groups()
         path, hash_, anchor = target.partition("#")
         if "://" in target or not path:
             return match.group(0)
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
         name = BESIDE.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else None)
         if name and files.get_file_from_path(name):
-            return f"[{text}]({posixpath.relpath(name, posixpath.dirname(here) or '.')}{hash_}{anchor})"
+            return f"{picture}[{text}]({posixpath.relpath(name, posixpath.dirname(here) or '.')}{hash_}{anchor})"
         if not (ROOT / path).exists():
             raise PluginError(f"{source}: a link to {target}, which does not exist")
         return text
