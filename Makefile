@@ -22,7 +22,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo dist test lint bench docs fuzz smoke bare python wheel test-python python-model web test-web site docs-serve soak miri tsan programs test-mpi test-fabtests clean provider install-provider
+.PHONY: help build demo dist test lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web site docs-serve soak miri tsan programs test-mpi test-fabtests clean provider install-provider
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +106,10 @@ programs:
 python-model: $(VENV)/tools ## Write the typed scenarios of the Python package from the engine's schema.
 	$(IN_VENV) maturin develop --quiet --locked
 	$(VENV)/bin/python python/tools/generate_model.py
+
+notebooks: $(VENV)/tools ## Execute the notebooks of docs/notebooks and keep what they print and draw.
+	$(IN_VENV) maturin develop --quiet --locked
+	$(VENV)/bin/python python/tools/notebooks.py
 
 web: ## Build the report viewer into web/dist; needs Node. The result is committed.
 	cd web && npm ci --silent && npm run --silent check && npm run --silent build
