@@ -22,7 +22,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo dist test lint bench docs fuzz smoke bare python wheel test-python python-model web test-web site docs-serve soak miri tsan programs test-mpi test-fabtests clean provider install-provider
+.PHONY: help build demo dist release test lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web site docs-serve soak miri tsan programs test-mpi test-fabtests clean provider install-provider
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,15 @@ demo: build ## Six transports, each on the traffic it was made for; ends with fi
 dist: build provider ## A tarball and a Debian package, into target/dist: program, manual pages, completions, provider.
 	mkdir -p target/dist
 	.ci/dist target/dist $(or $(CARGO_TARGET_DIR),target)/release
+
+release: ## Test, build and tag VERSION, which must be cut and committed; docs/releasing.md.
+	.ci/release ready '$(VERSION)'
+	$(MAKE) lint
+	$(MAKE) test
+	$(MAKE) dist
+	$(MAKE) wheel
+	.ci/release ready '$(VERSION)'
+	git tag --annotate --message 'pathweave $(VERSION)' 'v$(VERSION)'
 
 test: bare smoke ## All tests.
 	$(CARGO) test $(ALL)
@@ -106,6 +115,10 @@ programs:
 python-model: $(VENV)/tools ## Write the typed scenarios of the Python package from the engine's schema.
 	$(IN_VENV) maturin develop --quiet --locked
 	$(VENV)/bin/python python/tools/generate_model.py
+
+notebooks: $(VENV)/tools ## Execute the notebooks of docs/notebooks and keep what they print and draw.
+	$(IN_VENV) maturin develop --quiet --locked
+	$(VENV)/bin/python python/tools/notebooks.py
 
 web: ## Build the report viewer into web/dist; needs Node. The result is committed.
 	cd web && npm ci --silent && npm run --silent check && npm run --silent build

@@ -1,9 +1,10 @@
 """What MkDocs has to be told of our documents, which are written to be read in the repository.
 
 Pages beside `docs/` become pages of the site, and links between them follow. Links to files that the site does not have
-(code, scenarios) become plain names. The index leads to pages that the navigation leaves out; a test keeps it complete.
+(code, scenarios) become plain names. Executed notebooks become pages. The index leads to pages that the navigation leaves out; a test keeps it complete.
 """
 
+import json
 import posixpath
 import re
 import tomllib
@@ -22,7 +23,7 @@ BESIDE = {
     # The site begins with the index of the documents.
     "README.md": "README.md",
 }
-LINK = re.compile(r"(?<!!)\[([^\]\[]+)\]\(([^)\s]+)\)")
+LINK = re.compile(r"(!?)\[([^\]\[]+)\]\(([^)\s]+)\)")
 
 
 def on_files(files, config):
@@ -30,8 +31,30 @@ def on_files(files, config):
         if name != "README.md":
             text = (ROOT / source).read_text(encoding="utf-8")
             files.append(File.generated(config, name, content=text))
+    for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=notebook(path)))
     files.append(File.generated(config, "rust.md", content=crates()))
     return files
+
+
+def notebook(path):
+    """An executed notebook as a page, with what its cells printed and drew."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/png" in data:
+                picture = "".join(data["image/png"].split())
+                parts.append(
+                    f'<img class="output" alt="What the cell above draws" src="data:image/png;base64,{picture}">'
+                )
+            else:
+                text = "".join(output.get("text") or data["text/plain"]).rstrip("\n")
+                parts.append(f"```text\n{text}\n```")
+    parts.append(f"[Download this notebook]({path.name}){{ download }}")
+    return "\n\n".join(parts) + "\n"
 
 
 def crates():
@@ -59,14 +82,16 @@ def on_page_markdown(markdown, page, config, files):
     source = next((s for s, name in BESIDE.items() if name == here and s != "README.md"), f"docs/{here}")
 
     def link(match):
-        text, target = match.groups()
+        picture, text, target = match.groups()
         path, hash_, anchor = target.partition("#")
         if "://" in target or not path:
             return match.group(0)
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
         name = BESIDE.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else None)
+        if name and name.endswith(".ipynb") and here != name.replace(".ipynb", ".md"):
+            name = name.replace(".ipynb", ".md")
         if name and files.get_file_from_path(name):
-            return f"[{text}]({posixpath.relpath(name, posixpath.dirname(here) or '.')}{hash_}{anchor})"
+            return f"{picture}[{text}]({posixpath.relpath(name, posixpath.dirname(here) or '.')}{hash_}{anchor})"
         if not (ROOT / path).exists():
             raise PluginError(f"{source}: a link to {target}, which does not exist")
         return text
