@@ -154,6 +154,9 @@ class RunResult:
     def jobs(self) -> Table:
         """A row a job."""
     @property
+    def activities(self) -> Table:
+        """What each host did: a row a computation, part in a collective, or run of messages."""
+    @property
     def plot(self) -> Plot:
         """Pictures of this run; needs the extra `pathweave[plots]`."""
     def report_html(self) -> str:

@@ -83,6 +83,7 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
     ],
   }, data, place);
   if (isTime(spec)) {
+    plots.push(plot);
     plot.over.addEventListener("dblclick", () => zoomed(undefined));
     if (zoom.part) plot.setScale("x", { min: zoom.part[0], max: zoom.part[1] });
   }
@@ -91,8 +92,26 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
 
 function zoomed(part: [number, number] | undefined): void {
   zoom.part = part;
+  followers = followers.filter(({ place }) => place.isConnected);
+  followers.forEach(({ draw }) => draw());
   save();
 }
+
+let followers: { draw: () => void; place: Element }[] = [];
+/** `draw` is called when another part of time is shown, for as long as `place` is in the page. */
+export const onZoom = (draw: () => void, place: Element): void => { followers.push({ draw, place }); };
+
+/** Shows a part of time, or all of it, in every chart. */
+export function setZoom(part: [number, number] | undefined): void {
+  plots = plots.filter((plot) => plot.root.isConnected);
+  for (const plot of plots) {
+    const xs = plot.data[0];
+    plot.setScale("x", part ? { min: part[0], max: part[1] } : { min: xs[0], max: xs[xs.length - 1] });
+  }
+  zoomed(part);
+}
+// Charts over time.
+let plots: uPlot[] = [];
 
 // Values between gaps, of which a line would show nothing.
 function alone(values: ArrayLike<number | null | undefined>): number[] {

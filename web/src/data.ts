@@ -45,7 +45,7 @@ export interface Frames {
 
 export interface Flows {
   of: number; slowest: number;
-  flow: number[]; group: number[]; scheme: number[]; job: (number | null)[]; src_host: number[]; dst_host: number[];
+  flow: number[]; group: number[]; scheme: number[]; job: (number | null)[]; label: (number | null)[]; src_host: number[]; dst_host: number[];
   size_bytes: number[]; start_ns: number[]; fct_ns: (number | null)[]; slowdown: (number | null)[];
   retransmitted: number[]; dropped: number[]; ooo_degree: number[]; timeouts: number[]; status: string[];
 }
@@ -57,11 +57,23 @@ export interface PausedLink {
 export interface Mark { time_ns: number; repair: boolean; on: string; count: number }
 export interface Job { job: number; name: string; group: number; start_ns: number; finish_ns: number | null; exposed_ns: number | null }
 
+/** What hosts did: a list a figure; `row` is a place in `host`, `label` one in `labels`. */
+export interface Hosts {
+  of: number; host: number[]; name: string[];
+  labels: { activity: string; part: string | null; ranks: number | null; size_bytes: number | null }[];
+  bars: {
+    row: number[]; label: number[]; communicates: number[]; job: (number | null)[]; start_ns: number[]; finish_ns: (number | null)[];
+    flows: number[]; bytes: number[];
+  };
+  left_out: number; left_out_up_to_ns: number;
+}
+
 export interface Run {
   name: string; simulated_ns: number; groups: string[]; schemes: string[];
   cdfs: Cdf[]; charts: Chart[]; fabric: Fabric; frames: Frames; flows: Flows;
   pauses: { of: number; links: PausedLink[]; until_ns: number | null };
   jobs: { of: number; rows: Job[] };
+  hosts: Hosts;
   timeline: { interval_ns: number; rows: { kind: string; total: number; counts: number[] }[]; not_recorded: number };
   faults: Mark[];
 }

@@ -4,6 +4,7 @@ import { runs } from "./data";
 import { choice, element } from "./dom";
 import { firstCurve } from "./first";
 import { comparing, flows } from "./flows";
+import { hostTimeline } from "./hosts";
 import { inspector } from "./inspector";
 import { events, jobs } from "./jobs";
 import { overlays, overTime } from "./overtime";
@@ -29,7 +30,7 @@ const draw = drawnBy(() => {
     });
     const options = runs.map((r, i): [number, string] => [i, r.name]);
     root.append(element("h2", { id: "one" }, "One run in detail"),
-      choice("Run", options, state.run, (v) => { state.run = Number(v); state.selected = null; draw(); }));
+      choice("Run", options, state.run, (v) => { state.run = Number(v); state.selected = null; state.activity = null; draw(); }));
   }
   section("Fabric", (cards) => {
     topology(cards);
@@ -39,7 +40,10 @@ const draw = drawnBy(() => {
   section("Paths", (cards) => { paths(cards); });
   section("Over time", overTime);
   section("Pauses", pauses);
-  section("Jobs", jobs);
+  section("Jobs", (cards) => {
+    hostTimeline(cards);
+    jobs(cards);
+  });
   section("Events", events);
 });
 toSection();

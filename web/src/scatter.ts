@@ -1,5 +1,5 @@
 // Single flows: size against slowdown, and the slowest in a table.
-import { canvas, card, table, tip } from "./dom";
+import { canvas, card, element, table, tip } from "./dom";
 import { later, logSplits } from "./chart";
 import { digits, show } from "./format";
 import { on, run, select, state } from "./state";
@@ -15,8 +15,30 @@ export function scatter(cards: HTMLElement): void {
     ? `${show("count", f.flow.length)} of ${show("count", f.of)} flows: the ${show("count", f.slowest)} slowest, and others picked at random with a fixed seed.`
     : `All ${show("count", f.of)} flows.`;
   const box = card(cards, "Single flows", `${part} Choose one to see it in detail.`);
+  box.append(finder());
   later(() => picture(box, shown));
   slowest(cards);
+}
+
+// A field in which the number of a flow can be typed; of a flow that is not here the page says where it is.
+function finder(): HTMLElement {
+  const f = run().flows, answer = element("output", { class: "note", id: "flow-answer" });
+  const input = element("input", { type: "number", min: 0, max: f.of - 1, placeholder: "number", id: "flow" });
+  input.addEventListener("change", () => {
+    const number = Number(input.value), index = f.flow.indexOf(number);
+    answer.textContent = "";
+    if (input.value === "") return;
+    if (index >= 0) {
+      select({ kind: "flow", index });
+      document.getElementById("chosen")?.scrollIntoView();
+    } else if (!Number.isInteger(number) || number < 0 || number >= f.of) {
+      answer.textContent = `There is no flow ${input.value}: flows are numbered from 0 to ${f.of - 1}.`;
+    } else {
+      answer.textContent = `Flow ${number} is not in this page, which has ${show("count", f.flow.length)} of ${show("count", f.of)}. Its figures are the row of flows.parquet `
+        + `with flow = ${number}. For its rate and paths over time, run scenario.toml again with --set observe.flows=N: it follows the N largest messages, at most 1000, and the page then has all of them.`;
+    }
+  });
+  return element("div", { class: "bar" }, element("label", { class: "choice" }, "Find flow", input), answer);
 }
 
 function picture(box: HTMLElement, shown: number[]): void {

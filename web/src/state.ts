@@ -3,6 +3,8 @@ import { save } from "./address";
 import { zoom } from "./chart";
 import { Plane, runs, type Fabric, type Run } from "./data";
 import type { Quantity } from "./data";
+import { show } from "./format";
+import { diverging, heat } from "./theme";
 
 export type Metric = "utilisation" | "queue" | "dropped" | "paused";
 export type Selection =
@@ -15,9 +17,13 @@ export const state = {
   group: "",
   measure: "fct_ns",
   metric: "utilisation" as Metric,
+  /** The run that the topology is compared with; -1: none. */
+  against: -1,
   /** -1 is the whole run. */
   instant: -1,
   selected: null as Selection | null,
+  /** A bar of the timeline of hosts. */
+  activity: null as number | null,
 };
 
 type Topic = "look" | "selected";
@@ -38,8 +44,8 @@ export function written(): [string, string][] {
   const s = state.selected;
   const chosen = s?.kind === "flow" ? `flow:${run().flows.flow[s.index]}` : s?.kind === "node" ? `node:${s.node}` : s ? `row:${s.row}` : "";
   const all: [string, string, string][] = [
-    ["run", String(state.run), "0"], ["group", state.group, ""], ["of", state.measure, "fct_ns"], ["colour", state.metric, "utilisation"],
-    ["at", String(state.instant), "-1"], ["chosen", chosen, ""], ["time", zoom.part?.map((t) => Math.round(t)).join("-") ?? "", ""],
+    ["run", String(state.run), "0"], ["group", state.group, ""], ["of", state.measure, "fct_ns"], ["against", String(state.against), "-1"], ["colour", state.metric, "utilisation"],
+    ["at", String(state.instant), "-1"], ["chosen", chosen, ""], ["activity", state.activity == null ? "" : String(state.activity), ""], ["time", zoom.part?.map((t) => Math.round(t)).join("-") ?? "", ""],
   ];
   return all.flatMap(([key, value, usual]): [string, string][] => (value === usual ? [] : [[key, value]]));
 }
@@ -51,6 +57,7 @@ export function readIn(choices: URLSearchParams): void {
     return Number.isInteger(n) && n >= 0 && n < below ? n : usual;
   };
   state.run = number("run", runs.length, 0);
+  state.against = number("against", runs.length, -1);
   const r = run();
   const group = choices.get("group") ?? "", measure = choices.get("of") ?? "", metric = choices.get("colour") ?? "";
   state.group = r.cdfs.some((c) => c.group === group) ? group : "";
@@ -62,6 +69,8 @@ export function readIn(choices: URLSearchParams): void {
   state.selected = kind === "flow" && index >= 0 ? { kind, index }
     : kind === "node" && r.fabric.mode === "graph" && exists(r.fabric.nodes.length) ? { kind, node: n }
     : kind === "row" && exists(rows(r.fabric)) ? { kind, row: n } : null;
+  const bar = number("activity", r.hosts.bars.row.length, -1);
+  state.activity = bar < 0 ? null : bar;
   const [from, to] = (choices.get("time") ?? "").split("-").map(Number);
   zoom.part = from >= 0 && to > from ? [from, to] : undefined;
 }
@@ -96,6 +105,28 @@ export function values(r: Run, metric = state.metric, instant = state.instant): 
   if (instant < 0) return { at: (row) => totals[row], top: metric === "utilisation" ? 1 : Math.max(0, ...totals) };
   const plane = planeOf(r, metric);
   return { at: (row) => plane?.at(row, instant) ?? 0, top: metric === "utilisation" ? 1 : plane?.top ?? 0 };
+}
+
+/** The run the topology is compared with, if it has the same links. */
+export function against(): Run | undefined {
+  const other = runs[state.against], own = run();
+  return other && other !== own && rows(other.fabric) === rows(own.fabric) && other.fabric.mode === own.fabric.mode ? other : undefined;
+}
+
+/** What the topology is coloured by: the values of the run, or how much they are above those of another, over the whole run. */
+export function shown(): { at: (row: number) => number; top: number; colour: (part: number) => string } {
+  const other = against(), own = values(run(), state.metric, other ? -1 : state.instant);
+  if (!other) return { ...own, colour: heat };
+  const theirs = values(other, state.metric, -1);
+  const at = (row: number) => own.at(row) - theirs.at(row);
+  const top = Array.from({ length: rows(other.fabric) }, (_, row) => Math.abs(at(row))).reduce((a, b) => Math.max(a, b), 0);
+  return { at, top, colour: diverging };
+}
+
+/** A value as the topology shows it. */
+export function said(value: number): string {
+  const { quantity, scale } = metrics[state.metric], other = against();
+  return other ? `${value > 0 ? "+" : ""}${show(quantity, value)} ${scale}, compared with ${other.name}` : `${show(quantity, value)} ${scale}`;
 }
 
 export const rows = (fabric: Fabric): number => fabric.totals.utilisation.length;

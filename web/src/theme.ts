@@ -60,3 +60,13 @@ function ramp(isDark: boolean): string[] {
 
 /** The colour of 0 to 1. */
 export const heat = (value: number): string => ramp(dark())[Math.round(Math.min(Math.max(value, 0), 1) * 255)];
+
+/** The colour of -1 (less) to 1 (more), over that of nothing. */
+export function diverging(value: number): string {
+  const part = Math.round(Math.sqrt(Math.min(Math.abs(value), 1)) * 100);
+  const mixed = (end: string) => [1, 3, 5].map((i) => {
+    const [from, to] = [css("--empty"), css(end)].map((hex) => parseInt(hex.slice(i, i + 2), 16));
+    return Math.round(from + ((to - from) * part) / 100);
+  });
+  return `rgb(${mixed(value < 0 ? "--c0" : "--c1").join(",")})`;
+}

@@ -16,6 +16,9 @@ after(async () => { await browser?.close(); });
 export const open = (t, file, colorScheme = "light") =>
   openAt(t, pathToFileURL(join(REPORTS, file)).href, colorScheme, 1400, /^(file|data):/);
 
+/** The same on a screen as narrow as a phone's. */
+export const openNarrow = (t, file) => openAt(t, pathToFileURL(join(REPORTS, file)).href, "light", 390, /^(file|data):/);
+
 /** Opens the page at `url`, which may ask for what `allowed` fits. */
 export async function openAt(t, url, colorScheme, width, allowed) {
   const context = await browser.newContext({ colorScheme, viewport: { width, height: 1000 } });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { REPORTS, looksRight, open as openFile } from "./browser.mjs";
+import { REPORTS, looksRight, open as openFile, openNarrow } from "./browser.mjs";
 
 const open = (t, name, scheme) => openFile(t, `${name}.html`, scheme);
 const summaries = (name) => JSON.parse(readFileSync(join(REPORTS, `${name}.json`), "utf8"));
@@ -175,7 +175,7 @@ const address = (page, part) => page.waitForFunction((p) => location.hash.includ
 test("what is chosen is in the address, and the address brings it back", async (t) => {
   const page = await open(t, "four");
   await page.getByLabel("Run", { exact: true }).selectOption("2");
-  await page.locator("#topology select").selectOption("queue");
+  await page.getByLabel("Colour by").selectOption("queue");
   await page.locator("#instant").fill("40");
   await page.locator("#find").fill("tor1");
   await page.locator("#find").press("Enter");
@@ -186,7 +186,7 @@ test("what is chosen is in the address, and the address brings it back", async (
   await page.reload();
   await page.waitForSelector("html[data-drawn]");
   assert.equal(await page.getByLabel("Run", { exact: true }).inputValue(), "2");
-  assert.equal(await page.locator("#topology select").inputValue(), "queue");
+  assert.equal(await page.getByLabel("Colour by").inputValue(), "queue");
   assert.equal(await page.locator("#instant").inputValue(), "40");
   assert.equal(await chosen(page), "tor1 (switch, tier 1)");
   assert.ok(await page.evaluate(() => document.getElementById("over-time").getBoundingClientRect().top < 200), "it is at its section");
@@ -220,4 +220,97 @@ test("charts over time share cursor and zoom, and mark faults", async (t) => {
   await one.locator(".u-over").dblclick();
   await page.waitForFunction(() => !location.hash.includes("time="));
   assert.match(await page.locator("#over-time .note").first().innerText(), /1 ms fault on .*; 2.5 ms repair of/);
+});
+
+test("the timeline has a row a host, and a bar tells what it is and leads to its flows", async (t) => {
+  const page = await open(t, "small");
+  const canvas = page.locator("#timeline canvas");
+  const data = await page.evaluate(() => JSON.parse(document.getElementById("picture-data").textContent)[0].hosts);
+  assert.equal(data.host.length, data.of);
+  await canvas.scrollIntoViewIfNeeded();
+  await canvas.focus();
+  const title = () => page.locator("#activity h4").textContent();
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await title(), "forward");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await title(), "backward, layer 1");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await title(), "all-reduce, bucket 0");
+  assert.match(await page.locator("#activity dl").innerText(), /collective[^]*ranks\s+\d+[^]*1 MB/);
+  assert.match(await page.locator("#activity .note").textContent(), /of its \d+ messages are in this page/);
+  const hash = await address(page, "activity=2");
+  // Its first flow, and the same with the pointer.
+  await page.locator("#activity button.link").first().click();
+  assert.match(await chosen(page), /^flow \d+$/);
+  await page.reload();
+  await page.waitForSelector("html[data-drawn]");
+  assert.equal(await title(), "all-reduce, bucket 0", hash);
+  await canvas.press("Escape");
+  assert.equal(await page.locator("#activity h4").count(), 0);
+  // The first bar of the first host begins at 0 and takes a 32nd of 4 ms, beyond the names.
+  await canvas.click({ position: { x: 114, y: 28 } });
+  assert.equal(await title(), "forward");
+});
+
+test("the timeline and the curves share the zoom", async (t) => {
+  const page = await open(t, "small");
+  const canvas = page.locator("#timeline canvas");
+  await canvas.scrollIntoViewIfNeeded();
+  const box = await canvas.boundingBox();
+  await page.mouse.move(box.x + 200, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 400, box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  const part = /time=(\d+)-(\d+)/.exec(await address(page, "time=")).slice(1).map(Number);
+  const over = page.locator("#over-time .chart .u-over").first();
+  await over.scrollIntoViewIfNeeded();
+  const curve = await over.boundingBox();
+  await page.mouse.move(curve.x + curve.width - 2, curve.y + 20);
+  const [value, unit] = (await page.locator("#over-time .chart .u-value").first().textContent()).split(" ");
+  const ns = Number(value) * { us: 1e3, ms: 1e6 }[unit];
+  assert.ok(Math.abs(ns - part[1]) < 0.05 * (part[1] - part[0]), `${ns} of ${part}`);
+});
+
+test("a large run shows some hosts, and says which", async (t) => {
+  const page = await open(t, "large");
+  assert.match(await page.locator("#timeline .note").first().textContent(), /64 of 1,024 hosts, evenly spaced/);
+});
+
+test("on a phone nothing makes the page scroll sideways", async (t) => {
+  for (const name of ["small", "large", "four"]) {
+    const page = await openNarrow(t, `${name}.html`);
+    const wide = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    assert.ok(wide[0] <= wide[1], `${name}: ${wide}`);
+  }
+});
+
+test("the topology shows the difference of two runs, and the address has it", async (t) => {
+  const page = await open(t, "four");
+  const alone = await pixels(page);
+  await page.getByLabel("Difference to").selectOption("3");
+  assert.ok(difference(await pixels(page), alone) > 1);
+  assert.match(await page.locator("#topology .scale").textContent(), /^-[\d.]+ % busy\+[\d.]+ %, ecmp compared with udmp$/);
+  assert.match(await address(page, "against=3"), /against=3/);
+  await page.reload();
+  await page.waitForSelector("html[data-drawn]");
+  assert.equal(await page.getByLabel("Difference to").inputValue(), "3");
+  // Of largest queues, too; and back to the run alone.
+  await page.getByLabel("Colour by").selectOption("queue");
+  assert.match(await page.locator("#topology .scale").textContent(), /compared with udmp|no difference/);
+  await page.getByLabel("Colour by").selectOption("utilisation");
+  await page.getByLabel("Difference to").selectOption("-1");
+  assert.ok(difference(await pixels(page), alone) < 1);
+});
+
+test("any flow can be asked for: the page has it, or says where it is", async (t) => {
+  const page = await open(t, "large");
+  const flows = await page.evaluate(() => JSON.parse(document.getElementById("picture-data").textContent)[0].flows);
+  const ask = async (number) => { await page.locator("#flow").fill(String(number)); await page.locator("#flow").press("Enter"); };
+  await ask(flows.flow[17]);
+  assert.equal(await chosen(page), `flow ${flows.flow[17]}`);
+  const missing = [...Array(flows.of).keys()].find((flow) => !flows.flow.includes(flow));
+  await ask(missing);
+  assert.match(await page.locator("#flow-answer").textContent(), new RegExp(`^Flow ${missing} is not in this page.*flow = ${missing}\\. .*--set observe\\.flows=N`));
+  await ask(flows.of);
+  assert.match(await page.locator("#flow-answer").textContent(), /There is no flow/);
 });

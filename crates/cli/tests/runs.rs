@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use common::{Lab, SMALL, done, names, root};
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
+    "activities.parquet",
     "events.parquet",
     "flows.parquet",
     "jobs.parquet",

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use pathweave_results::{FlowRecord, FlowStatus, JobRecord, Role};
+use pathweave_results::{ActivityLabel, ActivityRecord, FlowRecord, FlowStatus, JobRecord, Role};
 use pathweave_transport::Status;
 use pathweave_units::{Duration, HostId, Time};
 use pathweave_workload::{MessageGraph, TaskId};
 
+use crate::activities;
 use crate::connections::{ConnId, Connection, Connections};
 use crate::flow::{Receiving, Sending};
 use crate::part::Part;
@@ -217,6 +218,7 @@ impl<Q> Execution<Q> {
             group: message.group.0,
             scheme: self.groups[message.group.index()].scheme,
             job: message.job.map(|job| job.0),
+            label: self.tasks.graph.label(TaskId(flow)),
             src_host: message.src.0,
             dst_host: message.dst.0,
             size_bytes: message.size.get(),
@@ -399,6 +401,19 @@ impl<Q> Execution<Q> {
         self.tasks.job_records()
     }
 
+    /// What the workload calls what hosts do.
+    pub fn labels(&self) -> Vec<ActivityLabel> {
+        activities::labels(&self.tasks.graph)
+    }
+
+    /// What hosts did until `end`, by host, and by start at each. Before the records of flows are taken.
+    pub fn activity_records(&self, end: Time) -> Vec<ActivityRecord> {
+        let posted = self.sending.iter().zip(&self.receiving);
+        let posted =
+            posted.filter_map(|(sending, receiving)| Some((&sending.as_ref()?.record, receiving.finished())));
+        self.tasks.activity_records(posted, end)
+    }
+
     /// One a message, which they are taken from: what its sender knew and what its receiver did. Those never posted keep
     /// the time at which they could have been.
     pub fn flow_records(&mut self) -> Vec<FlowRecord> {
@@ -418,7 +433,7 @@ mod tests {
 
     use pathweave_policy::Service;
     use pathweave_units::Bytes;
-    use pathweave_workload::{Compute, GraphBuilder, Moment, NewMessage, Stream};
+    use pathweave_workload::{CollectiveLabel, Compute, GraphBuilder, Label, Moment, NewMessage, Stream};
 
     use super::*;
 
@@ -597,5 +612,72 @@ mod tests {
         assert_eq!(execution.over_since(), Some(Time::ZERO));
         assert!(!execution.is_open(first) && !execution.is_arriving(first));
         assert_eq!(execution.flow_records()[first as usize].status, FlowStatus::Unreachable);
+    }
+
+    #[test]
+    fn activities_are_computations_and_exchanges_by_host_and_label() {
+        let mut builder = GraphBuilder::new(3);
+        let group = builder.group("group", None).unwrap();
+        let job = Some(builder.job("job".to_owned(), group).unwrap());
+        let send = |builder: &mut GraphBuilder, src, dst, start| {
+            let (src, dst, size) = (HostId(src), HostId(dst), Bytes::new(100));
+            let new =
+                NewMessage { src, dst, size, start: Time::from_us(start), group, stream: Stream::Own, job };
+            builder.message(new).unwrap()
+        };
+        let label =
+            |activity: &str, collective| Label { activity: activity.to_owned(), part: None, collective };
+        // Host 0 computes for 4 us, then reduces with host 1: two messages with a gap between them. Two sends that do not
+        // overlap, and one that the run ends before.
+        builder.label(Some(label("forward", None)));
+        let duration = Duration::from_us(4);
+        let compute = Compute { host: Some(HostId(0)), duration, start: Time::ZERO, job, core: None };
+        let forward = builder.compute(compute).unwrap();
+        let collective = CollectiveLabel { number: 0, ranks: 2, measure: None };
+        builder.label(Some(label("all-reduce", Some(collective))));
+        for start in [5, 20] {
+            let message = send(&mut builder, 0, 1, start);
+            builder.after(message, forward).unwrap();
+        }
+        builder.label(Some(label("send", None)));
+        for start in [1, 30, 90] {
+            send(&mut builder, 2, 1, start);
+        }
+        let graph = Arc::new(builder.finish().unwrap());
+        let connections = Connections::<()>::new(&graph, |_| &Service::Connection);
+        let mut execution = Execution::new(graph, &[GroupSpec::new(0)], connections, NOTIFICATION);
+        let mut steps = BTreeSet::new();
+        let end = Time::from_us(80);
+        for flow in play(&mut execution, &mut steps, end) {
+            // Each takes 3 us.
+            let posted = execution.record_mut(flow).unwrap().start_ps;
+            deliver(&mut execution, Time::from_ps(posted + 3_000_000), flow);
+        }
+        let labels = execution.labels();
+        let rows: Vec<_> = execution
+            .activity_records(end)
+            .iter()
+            .map(|a| {
+                let us = |ps: u64| ps / 1_000_000;
+                let name = labels[a.label as usize].activity.clone();
+                (a.host, name, us(a.start_ps), a.finish_ps.map(us), a.flows, a.sent_bytes, a.received_bytes)
+            })
+            .collect();
+        let row = |host, name: &str, from, to, flows, sent, received| {
+            (host, name.to_owned(), from, Some(to), flows, sent, received)
+        };
+        assert_eq!(
+            rows,
+            [
+                row(0, "forward", 0, 4, 0, 0, 0),
+                row(0, "all-reduce", 5, 23, 2, 200, 0),
+                row(1, "send", 1, 4, 1, 0, 100),
+                row(1, "all-reduce", 5, 23, 2, 0, 200),
+                row(1, "send", 30, 33, 1, 0, 100),
+                row(2, "send", 1, 4, 1, 100, 0),
+                row(2, "send", 30, 33, 1, 100, 0),
+            ]
+        );
+        assert_eq!(labels.iter().filter_map(|l| l.collective).map(|c| c.ranks).collect::<Vec<_>>(), [2]);
     }
 }

@@ -83,6 +83,11 @@ impl Receiving {
         self.parts_to_deliver == 0
     }
 
+    /// When it had the last byte.
+    pub(crate) fn finished(&self) -> Option<Time> {
+        Some(self.finish).filter(|&finish| finish < Time::MAX)
+    }
+
     /// Takes the counters of its connection, `taken` of which count for others.
     pub(crate) fn settle(&mut self, now: &ReceiverTally, taken: u64) {
         self.out_of_order_packets = grown(now.out_of_order, taken);

@@ -6,6 +6,7 @@
 //! share queue pairs ([`Connections`]), how a message is divided over them ([`shares`]), and which counters count for which
 //! message ([`SenderTally`], [`ReceiverTally`]). How a message is posted, and what a queue pair is, are the caller's.
 
+mod activities;
 mod connections;
 mod execution;
 mod flow;

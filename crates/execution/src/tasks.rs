@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use pathweave_results::JobRecord;
+use pathweave_results::{ActivityRecord, FlowRecord, JobRecord};
 use pathweave_units::{Duration, HostId, Time};
 use pathweave_workload::{Job, JobId, JobSpans, Learns, MessageGraph, Moment, Progress, TaskId};
 
+use crate::activities;
 use crate::execution::GroupSpec;
 use crate::part::Part;
 use crate::pending::Pending;
@@ -198,6 +199,15 @@ impl Tasks {
     /// Tasks not yet done.
     pub(crate) fn left(&self) -> usize {
         self.progress.left()
+    }
+
+    /// What hosts did until `end`; `posted` are the messages that were posted, and when they had arrived.
+    pub(crate) fn activity_records<'f>(
+        &self,
+        posted: impl Iterator<Item = (&'f FlowRecord, Option<Time>)>,
+        end: Time,
+    ) -> Vec<ActivityRecord> {
+        activities::records(&self.graph, &self.progress, posted, end)
     }
 
     /// All jobs, with their ends. One whose tasks wait for others begins when the first of them is free.

@@ -80,6 +80,11 @@ impl RunResult {
     fn jobs(&self) -> PyResult<Table> {
         Table::from_records(&self.run, results::JOBS, &self.run.jobs).map_err(|e| bug(&e))
     }
+    /// What each host did: a row a computation, part in a collective, or run of messages.
+    #[getter]
+    fn activities(&self) -> PyResult<Table> {
+        Table::from_records(&self.run, results::ACTIVITIES, &self.run.activities).map_err(|e| bug(&e))
+    }
     /// Pictures of this run, by matplotlib: a `pathweave._plot.Plot`. Needs the extra `pathweave[plots]`.
     #[getter]
     fn plot<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

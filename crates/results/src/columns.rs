@@ -1,6 +1,7 @@
 //! The columns of every Parquet file: name, type, unit and meaning, and how to get the value from a record.
 //! The writers and `docs/results.md` derive from these tables.
 
+use crate::activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel};
 use crate::counters::flow_counters;
 use crate::events::{DropReason, EventKind, EventRecord};
 use crate::records::{FlowRecord, FlowStatus, JobRecord, LinkTotals, RunResult};
@@ -26,6 +27,8 @@ pub enum Get<R> {
     U32(fn(&R) -> Option<u32>),
     /// Unsigned, 64 bits.
     U64(fn(&R) -> Option<u64>),
+    /// The same, of what the run knows.
+    OfRunU64(fn(&RunResult, &R) -> Option<u64>),
     /// Double precision.
     F64(fn(&RunResult, &R) -> Option<f64>),
     /// One of a list of texts: all of them, and the record's index into that.
@@ -37,7 +40,7 @@ impl<R> Get<R> {
     pub fn type_name(&self) -> &'static str {
         match self {
             Get::U32(_) => "uint32",
-            Get::U64(_) => "uint64",
+            Get::U64(_) | Get::OfRunU64(_) => "uint64",
             Get::F64(_) => "double",
             Get::Label(..) => "string",
         }
@@ -170,6 +173,15 @@ macro_rules! flow_columns {
                 Get::U32(|f| Some(f.ooo_degree_max)),
             ),
             $( column(stringify!($second), $second_unit, of_one!($second_meaning $(, $second_one)?), get!($second_type, $second)), )*
+            nullable(
+                "activity",
+                "",
+                "What it is a part of, in the words of its workload.",
+                Get::Label(
+                    |run| run.labels.iter().map(ActivityLabel::words).collect(),
+                    |f| f.label.map(|label| label as usize),
+                ),
+            ),
             column(
                 "status",
                 "",
@@ -350,6 +362,79 @@ pub const JOBS: &[Column<JobRecord>] = &[
     ),
 ];
 
+/// `activities.parquet`.
+pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
+    column("host", "", "The host.", Get::U32(|a| Some(a.host))),
+    column(
+        "group",
+        "",
+        "Workload group.",
+        Get::Label(|run| run.info.groups.clone(), |a| Some(usize::from(a.group))),
+    ),
+    nullable("job", "", "Job it belongs to.", Get::U32(|a| a.job)),
+    column(
+        "kind",
+        "",
+        "What it is: a computation or communication.",
+        Get::Label(|_| names(ActivityKind::ALL.iter().map(|k| k.name())), |a| Some(a.kind as usize)),
+    ),
+    column(
+        "activity",
+        "",
+        "What is done, in the words of the workload: `forward`, `all-reduce`, `send`.",
+        Get::Label(
+            |run| run.labels.iter().map(|label| label.activity.clone()).collect(),
+            |a| Some(a.label as usize),
+        ),
+    ),
+    column(
+        "part",
+        "",
+        "What it is done to: a layer, a bucket of gradients, a round. Empty where the workload does not say.",
+        Get::Label(
+            |run| run.labels.iter().map(|label| label.part.clone().unwrap_or_default()).collect(),
+            |a| Some(a.label as usize),
+        ),
+    ),
+    nullable(
+        "collective",
+        "",
+        "Number of the collective it is part of, among those of its workload. Null where it is part of none.",
+        Get::OfRunU64(|run, a| collective(run, a).map(|c| u64::from(c.number))),
+    ),
+    nullable(
+        "ranks",
+        "",
+        "How many ranks take part in the collective.",
+        Get::OfRunU64(|run, a| collective(run, a).map(|c| u64::from(c.ranks))),
+    ),
+    nullable(
+        "size_bytes",
+        "B",
+        "Size of the collective, as nccl-tests count it. Null where its ranks send different amounts.",
+        Get::OfRunU64(|run, a| collective(run, a)?.size_bytes),
+    ),
+    column(
+        "start_ns",
+        "ns",
+        "When it began: the computation, or the first of its messages was posted.",
+        Get::F64(|_, a| Some(ns(a.start_ps))),
+    ),
+    nullable(
+        "finish_ns",
+        "ns",
+        "When it was over: the computation, or the last byte of its messages had arrived.",
+        Get::F64(|_, a| a.finish_ps.map(ns)),
+    ),
+    column("flows", "", "Messages that the host sent or received in it.", Get::U32(|a| Some(a.flows))),
+    column("sent_bytes", "B", "Payload of those it sent.", Get::U64(|a| Some(a.sent_bytes))),
+    column("received_bytes", "B", "Payload of those it received.", Get::U64(|a| Some(a.received_bytes))),
+];
+
+fn collective(run: &RunResult, activity: &ActivityRecord) -> Option<CollectiveLabel> {
+    run.labels.get(activity.label as usize)?.collective
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -379,6 +464,7 @@ mod tests {
         check(EVENTS);
         check(LINKS);
         check(JOBS);
+        check(ACTIVITIES);
     }
 
     proptest! {

@@ -21,6 +21,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("summary.json", "The figures of the run."),
     ("flows.parquet", "One row a flow."),
     ("jobs.parquet", "One row a job."),
+    ("activities.parquet", "What each host did: computations, and its parts in collectives and exchanges."),
     ("series.parquet", "Samples over time."),
     ("events.parquet", "Drops, pauses, retransmissions, timeouts, faults."),
     ("links.parquet", "One row a directed link."),
@@ -148,6 +149,8 @@ impl ResultFolder {
         };
         parquet("flows.parquet", &|p| parquet_file::write(p, run, columns::FLOWS, &run.flows))?;
         parquet("jobs.parquet", &|p| parquet_file::write(p, run, columns::JOBS, &run.jobs))?;
+        let activities = |p: &Path| parquet_file::write(p, run, columns::ACTIVITIES, &run.activities);
+        parquet("activities.parquet", &activities)?;
         parquet("series.parquet", &|p| parquet_file::write(p, run, columns::SERIES, &run.series))?;
         parquet("events.parquet", &|p| parquet_file::write(p, run, columns::EVENTS, &run.events))?;
         parquet("links.parquet", &|p| parquet_file::write(p, run, columns::LINKS, &run.links))?;

@@ -16,6 +16,7 @@
 //! # Ok(()) }
 //! ```
 
+mod activities;
 mod columns;
 mod counters;
 mod departures;
@@ -45,7 +46,8 @@ mod summary_schema;
 mod template;
 mod text;
 
-pub use columns::{Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
+pub use activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel};
+pub use columns::{ACTIVITIES, Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
 pub use departures::{Departures, Gaps, PathLength};
 pub use described::Field;
 pub use estimate::Estimate;

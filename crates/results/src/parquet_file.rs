@@ -30,6 +30,8 @@ pub enum RunTable {
     Flows,
     /// One row a job.
     Jobs,
+    /// One row a computation, part in a collective, or run of messages of a host.
+    Activities,
     /// One row a directed link.
     Links,
     /// Samples over time.
@@ -43,6 +45,7 @@ pub fn table_bytes(run: &RunResult, table: RunTable) -> Result<Vec<u8>, ParquetE
     match table {
         RunTable::Flows => write_to(Vec::new(), run, columns::FLOWS, &run.flows),
         RunTable::Jobs => write_to(Vec::new(), run, columns::JOBS, &run.jobs),
+        RunTable::Activities => write_to(Vec::new(), run, columns::ACTIVITIES, &run.activities),
         RunTable::Links => write_to(Vec::new(), run, columns::LINKS, &run.links),
         RunTable::Series => write_to(Vec::new(), run, columns::SERIES, &run.series),
         RunTable::Events => write_to(Vec::new(), run, columns::EVENTS, &run.events),
@@ -88,7 +91,7 @@ fn schema<R>(columns: &[Column<R>]) -> Result<Arc<Type>, ParquetError> {
     for column in columns {
         let (physical, logical) = match column.get {
             Get::U32(_) => (PhysicalType::INT32, unsigned(32)),
-            Get::U64(_) => (PhysicalType::INT64, unsigned(64)),
+            Get::U64(_) | Get::OfRunU64(_) => (PhysicalType::INT64, unsigned(64)),
             Get::F64(_) => (PhysicalType::DOUBLE, None),
             Get::Label(..) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
         };
@@ -141,6 +144,10 @@ fn write_column<R>(
         }
         Get::U64(get) => {
             let (values, levels) = collect(column, rows.iter().map(|r| get(r).map(u64::cast_signed)));
+            out.typed::<Int64Type>().write_batch(&values, levels.as_deref(), None)?;
+        }
+        Get::OfRunU64(get) => {
+            let (values, levels) = collect(column, rows.iter().map(|r| get(run, r).map(u64::cast_signed)));
             out.typed::<Int64Type>().write_batch(&values, levels.as_deref(), None)?;
         }
         Get::F64(get) => {

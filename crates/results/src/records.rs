@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::activities::{ActivityLabel, ActivityRecord};
 use crate::counters::flow_counters;
 use crate::departures::Departures;
 use crate::described::{described, kinds};
@@ -40,6 +41,10 @@ pub struct RunResult {
     pub links: Vec<LinkTotals>,
     /// One record a job: a graph of messages that completes as a whole; `jobs[i].job == i`.
     pub jobs: Vec<JobRecord>,
+    /// What workloads call what hosts did.
+    pub labels: Vec<ActivityLabel>,
+    /// What hosts did, as far as their workloads have a word for it: by host, and by start at each.
+    pub activities: Vec<ActivityRecord>,
     /// What load balancing in the switches did.
     pub balancing: BalancingTotals,
     /// One record an external switch with a middlebox.
@@ -166,6 +171,8 @@ macro_rules! flow_record {
             pub scheme: u16,
             /// Job it belongs to, an index into [`RunResult::jobs`].
             pub job: Option<u32>,
+            /// What its workload calls it, an index into [`RunResult::labels`].
+            pub label: Option<u32>,
             /// Sending host.
             pub src_host: u32,
             /// Receiving host.

@@ -51,6 +51,7 @@ fn columns() -> String {
         table("flows.parquet", FLOWS),
         words("`status`:", FlowStatus::ALL.iter().map(|s| (s.name(), s.meaning()))),
         table("jobs.parquet", JOBS),
+        table("activities.parquet", ACTIVITIES),
         table("series.parquet", SERIES),
         series_kinds(),
         table("events.parquet", EVENTS),

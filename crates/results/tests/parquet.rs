@@ -7,7 +7,7 @@ use std::path::Path;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
-use pathweave_results::{EVENTS, FLOWS, JOBS, LINKS, ResultFolder, RunResult, SERIES, Summary};
+use pathweave_results::{ACTIVITIES, EVENTS, FLOWS, JOBS, LINKS, ResultFolder, RunResult, SERIES, Summary};
 use support::{Shape, run};
 
 fn rows(folder: &Path, name: &str) -> Vec<Row> {
@@ -78,6 +78,7 @@ fn every_file_has_the_columns_of_its_table_and_a_row_a_record() {
     check(&folder, "events.parquet", EVENTS, run.events.len());
     check(&folder, "links.parquet", LINKS, run.links.len());
     check(&folder, "jobs.parquet", JOBS, run.jobs.len());
+    check(&folder, "activities.parquet", ACTIVITIES, run.activities.len());
 }
 
 #[test]
@@ -99,7 +100,7 @@ fn events_and_links_come_back_as_they_were() {
 #[test]
 fn a_run_without_records_has_files_without_rows() {
     let (_dir, folder) = written(&RunResult::default());
-    for name in ["flows", "series", "events", "links", "jobs"] {
+    for name in ["flows", "series", "events", "links", "jobs", "activities"] {
         assert!(rows(&folder, &format!("{name}.parquet")).is_empty());
     }
 }

@@ -22,7 +22,7 @@ impl Central<'_> {
         let spec = whole.shards[0].spec;
         whole.shards.iter_mut().for_each(|shard| shard.settle_open());
         let links = links(whole, end);
-        let flows_and_jobs = whole.join();
+        let joined = whole.join(end);
         let sets = match &spec.routing {
             RouteChoice::Switches | RouteChoice::SenderSwitches(_) | RouteChoice::NextHops(_) => None,
             RouteChoice::Sources(sets) => Some(&**sets),
@@ -48,11 +48,13 @@ impl Central<'_> {
             events_not_recorded,
             nodes: spec.node_infos(),
             links,
-            jobs: flows_and_jobs.1,
+            jobs: joined.jobs,
+            labels: joined.labels,
+            activities: joined.activities,
             balancing: balancing(whole),
             middleboxes: edge::totals(&spec.topology, middlebox),
             departures,
-            flows: flows_and_jobs.0,
+            flows: joined.flows,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pathweave_execution::Execution;
 use pathweave_fabric::{Fabric, PortId};
-use pathweave_results::{FlowRecord, JobRecord};
+use pathweave_results::{ActivityLabel, ActivityRecord, FlowRecord, JobRecord};
 use pathweave_units::{HostId, Time};
 
 use crate::agenda::{Item, Rank};
@@ -16,6 +16,14 @@ use crate::shard::Shard;
 pub(crate) struct Whole<'s, 'a, const C: usize> {
     pub(crate) shards: Vec<MutexGuard<'s, Shard<'a, C>>>,
     boxes: &'s Boxes,
+}
+
+/// The records of the workload of a run.
+pub(crate) struct Joined {
+    pub(crate) flows: Vec<FlowRecord>,
+    pub(crate) jobs: Vec<JobRecord>,
+    pub(crate) labels: Vec<ActivityLabel>,
+    pub(crate) activities: Vec<ActivityRecord>,
 }
 
 impl<'s, 'a, const C: usize> Whole<'s, 'a, C> {
@@ -82,12 +90,17 @@ impl<'s, 'a, const C: usize> Whole<'s, 'a, C> {
         &self.shards[usize::from(self.shards[0].place.part_of(node))].network.fabric
     }
 
-    /// What each part knows of messages and jobs, put together. They are taken from it.
-    pub(crate) fn join(&mut self) -> (Vec<FlowRecord>, Vec<JobRecord>) {
+    /// What the parts know of the workload up to `end`, put together. It is taken from them.
+    pub(crate) fn join(&mut self, end: Time) -> Joined {
         let (first, others) = self.shards.split_first_mut().expect("there is a part");
         let execution = &mut first.traffic.execution;
         others.iter_mut().for_each(|other| execution.join(&mut other.traffic.execution));
-        (execution.flow_records(), execution.job_records())
+        Joined {
+            labels: execution.labels(),
+            activities: execution.activity_records(end),
+            jobs: execution.job_records(),
+            flows: execution.flow_records(),
+        }
     }
 
     /// When the latest event of a host was.

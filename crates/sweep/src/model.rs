@@ -134,6 +134,8 @@ pub enum TableName {
     Flows,
     /// One row a job.
     Jobs,
+    /// What each host did, one row a computation, part in a collective, or run of messages.
+    Activities,
     /// One row a directed link.
     Links,
     /// Samples over time.
@@ -147,6 +149,7 @@ impl TableName {
         match self {
             TableName::Flows => RunTable::Flows,
             TableName::Jobs => RunTable::Jobs,
+            TableName::Activities => RunTable::Activities,
             TableName::Links => RunTable::Links,
             TableName::Series => RunTable::Series,
             TableName::Events => RunTable::Events,
@@ -157,6 +160,7 @@ impl TableName {
         match self {
             TableName::Flows => "flows.parquet",
             TableName::Jobs => "jobs.parquet",
+            TableName::Activities => "activities.parquet",
             TableName::Links => "links.parquet",
             TableName::Series => "series.parquet",
             TableName::Events => "events.parquet",

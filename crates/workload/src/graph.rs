@@ -63,8 +63,39 @@ pub struct Job {
     pub measure: Option<Measure>,
 }
 
+/// What a task is, in the words of the workload it comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label {
+    /// What is done: "forward", "all-reduce", "send".
+    pub activity: String,
+    /// What it is done to, as far as the workload says: a layer, a bucket of gradients, a node of a trace.
+    pub part: Option<String>,
+    /// The collective that the task is a step of.
+    pub collective: Option<CollectiveLabel>,
+}
+
+/// A collective operation among ranks. Its kind is the activity of its label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CollectiveLabel {
+    /// Its number among the collectives of its workload, in the order of their declaration.
+    pub number: u32,
+    /// How many ranks take part.
+    pub ranks: u32,
+    /// What its bandwidth counts; `None` where its ranks send different amounts.
+    pub measure: Option<Measure>,
+}
+
+/// The labels of tasks. Most graphs have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Labels {
+    /// Every label, ascending.
+    pub(crate) all: Vec<Label>,
+    /// By task: a label's number and one, or 0 for none. Empty if no task has one.
+    pub(crate) of_task: Vec<u32>,
+}
+
 /// What the bandwidth of a collective counts, as nccl-tests define it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Measure {
     /// The size it is named by: over the time it takes, that is the algorithm bandwidth.
     pub size: Bytes,
@@ -188,6 +219,7 @@ pub struct MessageGraph {
     pub(crate) needs: Vec<(TaskId, u32)>,
     /// By task; empty if every delay is zero.
     pub(crate) delays: Vec<Duration>,
+    pub(crate) labels: Labels,
 }
 
 impl MessageGraph {
@@ -210,6 +242,14 @@ impl MessageGraph {
     /// Computations and barriers, ascending by start.
     pub fn computes(&self) -> &[Compute] {
         &self.computes
+    }
+    /// Every label that a task has, ascending.
+    pub fn labels(&self) -> &[Label] {
+        &self.labels.all
+    }
+    /// The label of a task, an index into [`MessageGraph::labels`]. `None` if its workload gave it none.
+    pub fn label(&self, id: TaskId) -> Option<u32> {
+        self.labels.of_task.get(id.index())?.checked_sub(1)
     }
     /// How many cores computations take turns on; every core of a computation is below.
     pub fn cores(&self) -> u32 {
@@ -319,7 +359,8 @@ impl MessageGraph {
     /// Bytes it takes on the heap.
     pub fn memory_bytes(&self) -> u64 {
         let tasks = size_of_val(&self.messages[..]) + size_of_val(&self.computes[..]);
-        (tasks + size_of_val(&self.delays[..]) + self.edges.memory_bytes()) as u64
+        let labels = size_of_val(&self.labels.of_task[..]) + size_of_val(&self.labels.all[..]);
+        (tasks + size_of_val(&self.delays[..]) + labels + self.edges.memory_bytes()) as u64
     }
     /// Payload of all messages.
     pub fn total_bytes(&self) -> u128 {

@@ -58,8 +58,8 @@ pub use files::{
 };
 pub use formats::{FLOW_LISTS, FlowListFormat, ParseFlows, TRACES, TraceFormat, WriteFlows};
 pub use graph::{
-    Compute, CoreId, Group, GroupId, Job, JobId, Learns, MAX_MESSAGE_SIZE, Measure, Message, MessageGraph,
-    Moment, Task, TaskId,
+    CollectiveLabel, Compute, CoreId, Group, GroupId, Job, JobId, Label, Learns, MAX_MESSAGE_SIZE, Measure,
+    Message, MessageGraph, Moment, Task, TaskId,
 };
 pub use kinds::{
     AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, Draw, Exchange, FlowFormat, FlowSpec, Flows,

@@ -26,6 +26,8 @@ pub struct Progress {
     job_end: Vec<Time>,
     /// When each core has done what it was given.
     core_free: Vec<Time>,
+    /// When each computation is over, by its index; `Time::MAX` until it begins.
+    computed: Vec<Time>,
     left: usize,
     next_message: usize,
     next_compute: usize,
@@ -47,6 +49,7 @@ impl Progress {
             job_begin: vec![Time::MAX; graph.jobs().len()],
             job_end: vec![Time::ZERO; graph.jobs().len()],
             core_free: vec![Time::ZERO; graph.cores() as usize],
+            computed: vec![Time::MAX; graph.computes().len()],
             left: graph.task_count(),
             next_message: 0,
             next_compute: 0,
@@ -84,10 +87,20 @@ impl Progress {
             *first = now.min(*first);
         }
         let Task::Compute(compute) = graph.task(task) else { return None };
-        let Some(core) = compute.core else { return Some(now.saturating_add(compute.duration)) };
-        let free = &mut self.core_free[core.index()];
-        *free = now.max(*free).saturating_add(compute.duration);
-        Some(*free)
+        let begin = match compute.core {
+            None => now,
+            Some(core) => now.max(self.core_free[core.index()]),
+        };
+        let end = begin.saturating_add(compute.duration);
+        if let Some(core) = compute.core {
+            self.core_free[core.index()] = end;
+        }
+        self.computed[task.index() - graph.messages().len()] = end;
+        Some(end)
+    }
+    /// When a computation, by its index, is over; `None` if it has not begun. It begins its duration before that.
+    pub fn computed(&self, index: usize) -> Option<Time> {
+        Some(self.computed[index]).filter(|&end| end < Time::MAX)
     }
     /// A message has been delivered or a computation is over at `now`. Call once a task.
     pub fn over(&mut self, graph: &MessageGraph, task: TaskId, now: Time) {
@@ -131,6 +144,9 @@ impl Progress {
             self.job_left[job] -= before - other.job_left[job];
             self.job_begin[job] = self.job_begin[job].min(other.job_begin[job]);
             self.job_end[job] = self.job_end[job].max(other.job_end[job]);
+        }
+        for (end, &there) in self.computed.iter_mut().zip(&other.computed) {
+            *end = there.min(*end);
         }
     }
 
@@ -191,7 +207,7 @@ mod tests {
         let (early, at) = progress.pop_root(&graph, us(9)).unwrap();
         assert_eq!((early, at), (TaskId(0), us(1)));
         assert_eq!(progress.begin(&graph, early, at), None);
-        assert_eq!(progress.job_begin(JobId(0)), Some(us(1)));
+        assert_eq!((progress.job_begin(JobId(0)), progress.computed(0)), (Some(us(1)), None));
         let (first, at) = progress.pop_root(&graph, us(9)).unwrap();
         assert_eq!((first, at), (TaskId(1), us(3)));
         assert_eq!(progress.next_root(&graph), None);
@@ -237,5 +253,9 @@ mod tests {
         }
         // The second of the first core waits for its first; the others begin at once.
         assert_eq!(ends, [3, 6, 5, 6].map(Time::from_us));
+        assert_eq!(
+            [0, 1, 2, 3].map(|index| progress.computed(index)),
+            [3, 6, 5, 6].map(|us| Some(Time::from_us(us)))
+        );
     }
 }

@@ -9,7 +9,7 @@ use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
 use crate::counts::Counts;
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, GraphError, WorkloadError};
-use crate::graph::{Compute, CoreId, GroupId, JobId, Measure, Moment};
+use crate::graph::{CollectiveLabel, Compute, CoreId, GroupId, JobId, Label, Measure, Moment};
 
 /// Files beyond this size are refused, so that a wrong path cannot fill the memory.
 const MAX_FILE_BYTES: u64 = 4 << 30;
@@ -45,6 +45,8 @@ pub(crate) struct Sink<'a> {
     start: Duration,
     /// How many workloads have used the group before.
     nth: u64,
+    /// Collectives so far.
+    collectives: u32,
 }
 
 impl<'a> Sink<'a> {
@@ -63,7 +65,9 @@ impl<'a> Sink<'a> {
         let group = declare(name, scheme)?;
         let between = between_sites.map(|scheme| declare(&between_name(name), Some(scheme))).transpose()?;
         let nth = builder.next_use(group);
-        let sink = Sink { env, builder, name, group, between, start, nth };
+        // What a workload before this one did is not what this one does.
+        builder.label(None);
+        let sink = Sink { env, builder, name, group, between, start, nth, collectives: 0 };
         match between_sites {
             Some(scheme) if env.sites.is_empty() => {
                 sink.bad("between_sites", scheme, "a topology of several data centres, such as cross-dc")
@@ -125,8 +129,29 @@ impl<'a> Sink<'a> {
         let result = self.builder.core();
         self.name_it(result)
     }
+    /// Tasks from now on do this, to this part of the whole; results show it.
+    pub(crate) fn doing(&mut self, activity: &str, part: impl Display) {
+        self.builder.label(Some(label(activity, Some(part.to_string()), None)));
+    }
+    /// Tasks from now on do this, and there is no more to say.
+    pub(crate) fn doing_only(&mut self, activity: &str) {
+        self.builder.label(Some(label(activity, None, None)));
+    }
+    /// Tasks from now on are steps of a new collective of this kind among so many ranks; `measure` is what its bandwidth
+    /// counts, if all ranks send alike.
+    pub(crate) fn collective(
+        &mut self,
+        kind: &str,
+        part: impl Display,
+        ranks: usize,
+        measure: Option<Measure>,
+    ) {
+        let collective = CollectiveLabel { number: self.collectives, ranks: ranks as u32, measure };
+        self.collectives += 1;
+        self.builder.label(Some(label(kind, Some(part.to_string()), Some(collective))));
+    }
     /// Errors about `task` call it by this name.
-    pub(crate) fn label(&mut self, task: Draft, name: &str) {
+    pub(crate) fn name_task(&mut self, task: Draft, name: &str) {
         self.builder.name(task, name);
     }
     /// `task` waits for `predecessor`.
@@ -216,6 +241,10 @@ impl<'a> Sink<'a> {
     fn name_it<T>(&self, result: Result<T, GraphError>) -> Result<T, WorkloadError> {
         result.map_err(|error| WorkloadError::Graph { group: self.name.to_owned(), error })
     }
+}
+
+fn label(activity: &str, part: Option<String>, collective: Option<CollectiveLabel>) -> Label {
+    Label { activity: activity.to_owned(), part, collective }
 }
 
 fn read_text(path: &Path, file: &str, most: u64) -> Result<String, FileError> {

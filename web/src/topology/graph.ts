@@ -1,9 +1,8 @@
 // A small topology, link by link, on a canvas that can be zoomed, clicked and walked through with the keys.
 import type { Graph } from "../data";
 import { button, element, resize, tip } from "../dom";
-import { show } from "../format";
-import { metrics, on, run, select, state, values } from "../state";
-import { css, heat } from "../theme";
+import { on, run, said, select, shown, state } from "../state";
+import { css } from "../theme";
 import { labels, type Box } from "./labels";
 import { isHost, layout, type Half } from "./layout";
 
@@ -28,7 +27,7 @@ export function graph(parent: HTMLElement, g: Graph, width: number): void {
   };
 
   const draw = () => {
-    const { at, top } = values(run());
+    const { at, top, colour } = shown();
     const strength = (row: number) => (top > 0 ? at(row) / top : 0);
     ctx.clearRect(0, 0, width, plan.height);
     ctx.save();
@@ -36,17 +35,17 @@ export function graph(parent: HTMLElement, g: Graph, width: number): void {
     ctx.scale(view.scale, view.scale);
     const line = (h: Half) => { ctx.beginPath(); ctx.moveTo(h.x1, h.y1); ctx.lineTo(h.x2, h.y2); ctx.stroke(); };
     // The busiest on top.
-    const order = plan.halves.map((h): [number, Half] => [strength(h.row), h]).sort((a, b) => a[0] - b[0]);
+    const order = plan.halves.map((h): [number, Half] => [strength(h.row), h]).sort((a, b) => Math.abs(a[0]) - Math.abs(b[0]));
     ctx.lineWidth = thick / Math.sqrt(view.scale);
     for (const [value, half] of order) {
-      ctx.strokeStyle = heat(value);
+      ctx.strokeStyle = colour(value);
       line(half);
     }
     for (const tile of plan.tiles) {
       const { x, y, r } = plan.places[tile.host];
-      ctx.fillStyle = heat(strength(tile.up));
+      ctx.fillStyle = colour(strength(tile.up));
       ctx.fillRect(x - r, y - r, r, 2 * r);
-      ctx.fillStyle = heat(strength(tile.down));
+      ctx.fillStyle = colour(strength(tile.down));
       ctx.fillRect(x, y - r, r, 2 * r);
     }
     const s = state.selected;
@@ -54,7 +53,7 @@ export function graph(parent: HTMLElement, g: Graph, width: number): void {
       ctx.strokeStyle = css("--mark");
       ctx.lineWidth = (thick + 4) / view.scale;
       plan.halves.filter((h) => h.row === s.row).forEach(line);
-      ctx.strokeStyle = heat(strength(s.row));
+      ctx.strokeStyle = colour(strength(s.row));
       ctx.lineWidth = thick / view.scale;
       plan.halves.filter((h) => h.row === s.row).forEach(line);
     }
@@ -119,8 +118,8 @@ export function graph(parent: HTMLElement, g: Graph, width: number): void {
   };
   tip(picture, (e) => {
     const { node, row } = find(...offset(e));
-    const { at } = values(run()), { quantity, scale } = metrics[state.metric];
-    const say = (r: number) => `${g.nodes[g.from[r]].name} > ${g.nodes[g.to[r]].name}: ${show(quantity, at(r))} ${scale}`;
+    const { at } = shown();
+    const say = (r: number) => `${g.nodes[g.from[r]].name} > ${g.nodes[g.to[r]].name}: ${said(at(r))}`;
     if (row !== undefined) return say(row);
     if (node === undefined) return "";
     const tile = plan.tiles.find((t) => t.host === node);

@@ -2,8 +2,8 @@
 import type { Matrices, Panel } from "../data";
 import { element, tip } from "../dom";
 import { show } from "../format";
-import { metrics, on, panelName, run, select, state, values } from "../state";
-import { css, heat } from "../theme";
+import { on, panelName, said, select, shown, state } from "../state";
+import { css } from "../theme";
 
 export function matrices(parent: HTMLElement, fabric: Matrices, width: number): void {
   const box = element("div", { class: "heat" });
@@ -29,10 +29,10 @@ function matrix(p: Panel, width: number): HTMLElement {
   };
   const inside = (row: number) => row >= p.first_row && row < p.first_row + p.owners * p.ports;
   const draw = () => {
-    const { at, top } = values(run());
+    const { at, top, colour } = shown();
     for (let l = 0; l < lines; l++) {
       for (let c = 0; c < columns; c++) {
-        g.fillStyle = heat(top > 0 ? at(rowOf(c, l)) / top : 0);
+        g.fillStyle = colour(top > 0 ? at(rowOf(c, l)) / top : 0);
         g.fillRect(c * side, l * side, side, side);
       }
     }
@@ -52,8 +52,8 @@ function matrix(p: Panel, width: number): HTMLElement {
   tip(picture, (e) => {
     const row = find(e);
     if (row === undefined) return "";
-    const [c, l] = cellOf(row), { quantity, scale } = metrics[state.metric];
-    return `column ${c + 1}, row ${l + 1}: ${show(quantity, values(run()).at(row))} ${scale}`;
+    const [c, l] = cellOf(row);
+    return `column ${c + 1}, row ${l + 1}: ${said(shown().at(row))}`;
   });
   picture.addEventListener("click", (e) => {
     const row = find(e);

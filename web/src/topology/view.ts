@@ -2,8 +2,8 @@
 import { button, canvas, card, choice, element } from "../dom";
 import { show } from "../format";
 import { later } from "../chart";
-import { changed, metrics, on, planeOf, rowName, rows, run, select, state, values, type Metric } from "../state";
-import { heat } from "../theme";
+import { runs } from "../data";
+import { against, changed, metrics, on, planeOf, rowName, rows, run, select, shown, state, type Metric } from "../state";
 import { graph } from "./graph";
 import { matrices } from "./matrices";
 
@@ -36,11 +36,13 @@ function controls(box: HTMLElement): void {
   const moment = element("output", { class: "moment" });
   const slider = element("input", { type: "range", min: -1, max: times.length - 1, value: state.instant, "aria-label": "Instant", id: "instant" });
   const tell = () => {
-    const { top } = values(r), { quantity, scale } = metrics[state.metric];
-    const [ramp, g] = canvas(160, 12, "From little to much");
-    for (let x = 0; x < 160; x++) { g.fillStyle = heat(x / 159); g.fillRect(x, 0, 1, 12); }
-    legend.replaceChildren(top > 0 ? show(quantity, 0) : "", top > 0 ? ramp : "", top > 0 ? `${show(quantity, top)} ${scale}` : "none recorded");
-    const whole = state.instant < 0;
+    const { top, colour } = shown(), other = against(), { quantity, scale } = metrics[state.metric];
+    const [ramp, g] = canvas(160, 12, other ? "From less to more" : "From little to much");
+    for (let x = 0; x < 160; x++) { g.fillStyle = colour(other ? x / 79.5 - 1 : x / 159); g.fillRect(x, 0, 1, 12); }
+    const least = other ? `${show(quantity, -top)} ${scale}` : show(quantity, 0);
+    const most = other ? `+${show(quantity, top)}, ${r.name} compared with ${other.name}` : `${show(quantity, top)} ${scale}`;
+    legend.replaceChildren(top > 0 ? least : "", top > 0 ? ramp : "", top > 0 ? most : other ? "no difference" : "none recorded");
+    const whole = state.instant < 0 || other !== undefined;
     const late = !whole && (state.metric === "dropped" || state.metric === "paused") && r.frames.events_until_ns != null
       && times[state.instant] > r.frames.events_until_ns;
     moment.textContent = whole ? "the whole run" : `at ${show("time_ns", times[state.instant])}${late ? " (no longer recorded)" : ""}`;
@@ -48,7 +50,12 @@ function controls(box: HTMLElement): void {
   };
   const options = (Object.keys(metrics) as Metric[]).map((m): [string, string] => [m, metrics[m].title]);
   const bar = element("div", { class: "bar" },
-    choice("Colour by", options, state.metric, (m) => { state.metric = m as Metric; changed("look"); }), legend);
+    choice("Colour by", options, state.metric, (m) => { state.metric = m as Metric; changed("look"); }));
+  const alike = runs.map((other, i): [number, string] => [i, other.name]).filter(([i]) => i !== state.run && rows(runs[i].fabric) === rows(r.fabric));
+  if (alike.length) {
+    bar.append(choice("Difference to", [[-1, "nothing: this run alone"], ...alike], state.against, (v) => { state.against = Number(v); changed("look"); }));
+  }
+  bar.append(legend);
   if (times.length > 1 && planeOf(r, "utilisation")) {
     let timer: ReturnType<typeof setInterval> | undefined;
     const stop = () => { clearInterval(timer); timer = undefined; play.textContent = "Play"; };

@@ -72,6 +72,8 @@ pub(super) fn result(spec: &SimSpec, done: Done, fabric: Fabric, end: Time) -> R
         nodes: spec.node_infos(),
         links: links(spec, &fabric, end),
         jobs: done.jobs,
+        labels: done.labels,
+        activities: done.activities,
         ..RunResult::default()
     }
 }

@@ -7,7 +7,7 @@ use pathweave_datapath::{PostError, Status};
 use pathweave_execution::{
     Completed, ConnId, Connection, Connections, Due, Execution, ReceiverTally, SenderTally, shares,
 };
-use pathweave_results::{EndReason, FlowRecord, JobRecord};
+use pathweave_results::{ActivityLabel, ActivityRecord, EndReason, FlowRecord, JobRecord};
 use pathweave_sim::{SimSpec, Verb, ideal_fct, profile};
 use pathweave_topo::Routing;
 use pathweave_units::Time;
@@ -44,6 +44,8 @@ pub(super) struct Traffic<'a> {
 pub(super) struct Done {
     pub(super) flows: Vec<FlowRecord>,
     pub(super) jobs: Vec<JobRecord>,
+    pub(super) labels: Vec<ActivityLabel>,
+    pub(super) activities: Vec<ActivityRecord>,
     /// Open as long as this lives: packets that close them are none of the workload's.
     _connections: Connections<Pair>,
 }
@@ -233,9 +235,12 @@ impl<'a> Traffic<'a> {
     pub(super) fn finish(mut self) -> Done {
         self.execution
             .settle_open(|_, connection| Some(sent(connection)), |_, connection| Some(received(connection)));
+        let (labels, activities) =
+            (self.execution.labels(), self.execution.activity_records(self.clock.now()));
         let mut flows = self.execution.flow_records();
         flows.iter_mut().for_each(arrived_when_acknowledged);
-        Done { flows, jobs: self.execution.job_records(), _connections: self.execution.connections }
+        let jobs = self.execution.job_records();
+        Done { flows, jobs, labels, activities, _connections: self.execution.connections }
     }
 }
 

@@ -2,7 +2,7 @@
 //! no more than the budget.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pathweave_units::Rng;
 use serde::Serialize;
@@ -26,6 +26,8 @@ pub(super) struct Flows {
     group: Vec<u16>,
     scheme: Vec<u16>,
     job: Vec<Option<u32>>,
+    /// Place of what its workload calls it among the labels of the timeline.
+    label: Vec<Option<u32>>,
     src_host: Vec<u32>,
     dst_host: Vec<u32>,
     size_bytes: Vec<u64>,
@@ -40,7 +42,12 @@ pub(super) struct Flows {
 }
 
 /// The flows of a run to look at: the slowest, those watched, and others.
-pub(super) fn flows(run: &RunResult, watched: &[Watched], budget: &Budget) -> Flows {
+pub(super) fn flows(
+    run: &RunResult,
+    watched: &[Watched],
+    labels: &BTreeMap<u32, u32>,
+    budget: &Budget,
+) -> Flows {
     let slowest = slowest(&run.flows, budget.flows / 10);
     let mut taken: BTreeSet<usize> = slowest.iter().copied().collect();
     let mut picked = slowest.clone();
@@ -57,6 +64,7 @@ pub(super) fn flows(run: &RunResult, watched: &[Watched], budget: &Budget) -> Fl
         out.group.push(flow.group);
         out.scheme.push(flow.scheme);
         out.job.push(flow.job);
+        out.label.push(flow.label.and_then(|label| labels.get(&label).copied()));
         out.src_host.push(flow.src_host);
         out.dst_host.push(flow.dst_host);
         out.size_bytes.push(flow.size_bytes);

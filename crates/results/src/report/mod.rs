@@ -10,6 +10,7 @@ mod faults;
 mod first;
 mod flows;
 mod frames;
+mod hosts;
 mod intervals;
 mod jobs;
 mod page;
@@ -38,6 +39,10 @@ struct Budget {
     flows: usize,
     /// Jobs.
     jobs: usize,
+    /// Hosts in the timeline.
+    hosts: usize,
+    /// Bars in the timeline.
+    bars: usize,
     /// Links in the account of pauses.
     pauses: usize,
     /// Bytes of scenario text.
@@ -55,6 +60,8 @@ impl Budget {
             cells: 1_600_000 / runs,
             flows: (6_000 / runs).clamp(50, 3_000),
             jobs: (1_600 / runs).clamp(20, 400),
+            hosts: (512 / runs).clamp(8, 64),
+            bars: (32_000 / runs).clamp(400, 16_000),
             pauses: (1_600 / runs).clamp(20, 400),
             scenario_bytes: (800_000 / runs).min(300_000),
         }
@@ -69,6 +76,8 @@ impl Budget {
             cells: self.cells / 2,
             flows: self.flows / 2,
             jobs: self.jobs / 2,
+            hosts: (self.hosts / 2).max(2),
+            bars: self.bars / 2,
             pauses: self.pauses / 2,
             scenario_bytes: self.scenario_bytes / 2,
         }

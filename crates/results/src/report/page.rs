@@ -9,6 +9,7 @@ use super::faults::{Mark, marks};
 use super::first;
 use super::flows::{Flows, flows};
 use super::frames::{Frames, frames};
+use super::hosts::{Hosts, hosts};
 use super::jobs::{Jobs, jobs};
 use super::pauses::{PauseTree, tree};
 use super::series::{Chart, charts};
@@ -39,6 +40,7 @@ struct RunPictures<'a> {
     flows: Flows,
     pauses: PauseTree,
     jobs: Jobs,
+    hosts: Hosts,
     timeline: Timeline,
     faults: Vec<Mark>,
 }
@@ -79,6 +81,7 @@ fn page(runs: &[(&RunResult, &Summary)], budget: &Budget) -> String {
 fn pictures<'a>(run: &'a RunResult, budget: &Budget) -> RunPictures<'a> {
     let (fabric, rows) = fabric(run, budget);
     let frames = frames(run, &rows, budget);
+    let (hosts, labels) = hosts(run, budget);
     RunPictures {
         name: &run.info.name,
         simulated_ns: super::rounded(crate::columns::ns(run.info.simulated_ps)),
@@ -86,11 +89,12 @@ fn pictures<'a>(run: &'a RunResult, budget: &Budget) -> RunPictures<'a> {
         schemes: &run.info.schemes,
         cdfs: cdfs(run, budget),
         charts: charts(run, budget),
-        flows: flows(run, &frames.flows, budget),
+        flows: flows(run, &frames.flows, &labels, budget),
         fabric,
         frames,
         pauses: tree(run, budget),
         jobs: jobs(run, budget),
+        hosts,
         timeline: timeline(run),
         faults: marks(run),
     }

@@ -121,6 +121,7 @@ fn flows(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
             group,
             scheme: group,
             job: (group == 1).then_some(flow % 3),
+            label: (group == 1).then_some(2 + flow % 3),
             src_host: rng.below(hosts),
             dst_host: rng.below(hosts),
             size_bytes,
@@ -142,6 +143,7 @@ fn flows(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
             status: if finished { FlowStatus::Finished } else { FlowStatus::Unfinished },
         });
     }
+    activities(run, hosts);
     for job in 0..3u32 {
         let start_ps = u64::from(job) * END_PS / 8;
         let finish_ps = (job < 2).then_some(start_ps + END_PS / 2);
@@ -155,6 +157,50 @@ fn flows(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
             size_bytes: Some(1_000_000),
             bus_bytes: Some(1_875_000),
         });
+    }
+}
+
+/// Three jobs: each computes twice and reduces once, and the last does not end.
+fn activities(run: &mut RunResult, hosts: u32) {
+    let collective = |number| CollectiveLabel {
+        number,
+        ranks: hosts,
+        size_bytes: Some(1_000_000),
+        bus_bytes: Some(1_875_000),
+    };
+    let label = |activity: &str, part: Option<String>, collective| ActivityLabel {
+        activity: activity.to_owned(),
+        part,
+        collective,
+    };
+    run.labels = vec![label("forward", None, None), label("backward", Some("layer 1".to_owned()), None)];
+    let reductions = (0..3).map(|n| label("all-reduce", Some(format!("bucket {n}")), Some(collective(n))));
+    run.labels.extend(reductions);
+    for host in 0..hosts {
+        for job in 0..3u32 {
+            let start_ps = u64::from(job) * END_PS / 8;
+            let step = END_PS / 64;
+            let late = u64::from(host % 5) * END_PS / 1_000;
+            let activity = |kind, label, from: u64, to: u64| ActivityRecord {
+                host,
+                group: 1,
+                job: Some(job),
+                kind,
+                label,
+                start_ps: start_ps + from,
+                finish_ps: Some(start_ps + to),
+                ..ActivityRecord::default()
+            };
+            run.activities.push(activity(ActivityKind::Computation, 0, 0, 2 * step));
+            run.activities.push(activity(ActivityKind::Computation, 1, 2 * step, 4 * step + late));
+            run.activities.push(ActivityRecord {
+                finish_ps: (job < 2).then_some(start_ps + 7 * step + late),
+                flows: 2 * (hosts - 1),
+                sent_bytes: 1_875_000,
+                received_bytes: 1_875_000,
+                ..activity(ActivityKind::Communication, 2 + job, 3 * step, 0)
+            });
+        }
     }
 }
 

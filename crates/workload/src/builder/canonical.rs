@@ -63,6 +63,7 @@ impl GraphBuilder {
         if sorted_delays.iter().all(|&d| d == Duration::ZERO) {
             sorted_delays = Vec::new();
         }
+        let labels = self.labelling.finish(&order_messages, &order_computes);
         let (mut messages, mut computes) = (self.messages, self.computes);
         arrange(&mut messages, order_messages);
         arrange(&mut computes, order_computes);
@@ -78,6 +79,7 @@ impl GraphBuilder {
             edges,
             needs,
             delays: sorted_delays,
+            labels,
         })
     }
 

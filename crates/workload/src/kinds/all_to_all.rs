@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::members::{Placement, groups};
 use crate::builder::{Draft, Stream};
+use crate::collective::Operation;
 use crate::error::WorkloadError;
 use crate::graph::PROCESS_BITS;
 use crate::sink::{Generate, Sink};
@@ -98,6 +99,7 @@ impl AllToAll {
         let n = members.len();
         let window = self.window.map_or(n, |w| w as usize);
         let job = out.job(format_args!("group {group}, round {round}"))?;
+        out.doing("compute", format_args!("round {round}"));
         let mut done = Vec::new();
         if round + 1 < self.repetitions || self.compute > Duration::ZERO {
             for member in members {
@@ -105,6 +107,9 @@ impl AllToAll {
             }
         }
         // sent[step - 1][i]: message of member i in that step, or before it if that step's stays on its host.
+        let size = self.size.get() * n as u64;
+        let measure = Operation::AllToAll.measure(n, size);
+        out.collective("all-to-all", format_args!("round {round}"), n, Some(measure));
         let mut sent: Vec<Vec<Option<Draft>>> = Vec::with_capacity(n - 1);
         for step in 1..n {
             let mut row = Vec::with_capacity(n);

@@ -130,12 +130,15 @@ impl Collective {
         let plan = self.plan(members.len());
         let job = out.job(format_args!("group {number}, round {round}"))?;
         out.measure(job, plan.operation.measure(plan.ranks, plan.size));
+        let measure = plan.operation.measure(plan.ranks, plan.size);
+        out.collective(plan.operation.name(), format_args!("round {round}"), plan.ranks, Some(measure));
         let mut wires = Wires::new(out, members, ready, plan.sizes(), Some(job));
         plan.run(&mut wires)?;
         let through = std::mem::take(&mut wires.through);
         if round + 1 == self.repetitions && self.compute == Duration::ZERO {
             return Ok(Vec::new());
         }
+        out.doing("compute", format_args!("round {round}"));
         let mut done = Vec::with_capacity(members.len());
         for (rank, (&host, through)) in members.iter().zip(&through).enumerate() {
             let task = match self.compute_when {

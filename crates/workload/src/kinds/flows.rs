@@ -242,7 +242,7 @@ fn declare(flows: &[FlowRecord], rebase: bool, out: &mut Sink<'_>) -> Result<(),
         let draft = out.message(pair, Bytes::new(flow.size_bytes), flow.start - origin, stream, Some(job))?;
         out.delay(draft, flow.delay);
         if let Some(id) = &flow.id {
-            out.label(draft, id);
+            out.name_task(draft, id);
             by_id.insert(id, draft);
         }
         drafts.push(draft);

@@ -121,6 +121,11 @@ impl Play<'_, '_> {
     /// `is_watched`: others wait for its begin.
     fn operation(&mut self, rank: usize, op: &GoalOp, is_watched: bool) -> Result<Placed, WorkloadError> {
         let host = self.hosts[rank];
+        match op.act {
+            GoalAct::Compute(_) => self.out.doing("calc", format_args!("cpu {}", op.cpu)),
+            GoalAct::Send { tag, .. } => self.out.doing("send", format_args!("tag {tag}")),
+            GoalAct::Receive { tag, .. } => self.out.doing("recv", format_args!("tag {tag}")),
+        }
         let (task, is_eager) = match op.act {
             GoalAct::Compute(duration) => {
                 let core = self.core(rank, op.cpu)?;
@@ -145,7 +150,7 @@ impl Play<'_, '_> {
                 (task, false)
             }
         };
-        self.out.label(task, &format!("line {}", op.line));
+        self.out.name_task(task, &format!("line {}", op.line));
         if !is_watched && !is_eager {
             return Ok(Placed { begin: task, end: task });
         }

@@ -85,11 +85,11 @@ impl Generate for Moe {
             let mut ready: Vec<Draft> = Vec::new();
             for iteration in 0..self.repetitions {
                 let job = out.job(format_args!("group {number}, iteration {iteration}"))?;
-                for _ in 0..self.layers {
+                for layer in 0..self.layers {
                     let mut order: Vec<usize> = (0..members.len()).collect();
                     popular.shuffle(&mut order);
                     let tokens = tokens_by_host(self.tokens, self.top_k, self.skew, &order);
-                    ready = self.layer(out, members, &tokens, &ready, job)?;
+                    ready = self.layer(out, members, &tokens, &ready, (job, layer))?;
                 }
             }
         }
@@ -128,8 +128,10 @@ impl Moe {
         members: &[u32],
         tokens: &[u32],
         ready: &[Draft],
-        job: JobId,
+        (job, layer): (JobId, u32),
     ) -> Result<Vec<Draft>, WorkloadError> {
+        let layer = format!("layer {layer}");
+        out.doing("attention", &layer);
         let bytes = |to: usize| u64::from(tokens[to]) * self.token_size.get();
         let mut routed = Vec::with_capacity(members.len());
         for (i, &host) in members.iter().enumerate() {
@@ -139,13 +141,16 @@ impl Moe {
             }
             routed.push(task);
         }
+        out.collective("dispatch", &layer, members.len(), None);
         let arrived = self.exchange(out, members, &routed, &|_, dst| bytes(dst), job)?;
         let mean = f64::from(self.tokens) * f64::from(self.top_k);
+        out.doing("expert", &layer);
         let mut computed = Vec::with_capacity(members.len());
         for (j, &host) in members.iter().enumerate() {
             let load = members.len() as f64 * f64::from(tokens[j]) / mean;
             computed.push(self.join(out, (host, self.expert.scale(load)), routed[j], &arrived[j], job)?);
         }
+        out.collective("combine", &layer, members.len(), None);
         let back = self.exchange(out, members, &computed, &|src, _| bytes(src), job)?;
         let mut done = Vec::with_capacity(members.len());
         for (i, &host) in members.iter().enumerate() {

@@ -127,10 +127,11 @@ impl Pipeline {
             let (mut ahead, mut back) = (Vec::with_capacity(batches), Vec::with_capacity(batches));
             for act in self.schedule.acts(stage, stages, batches) {
                 // A stage goes through microbatches in their order, both ways.
-                let (list, duration) = match act {
-                    Act::Forward(_) => (&mut ahead, self.forward),
-                    Act::Backward(_) => (&mut back, self.backward),
+                let (list, duration, activity, batch) = match act {
+                    Act::Forward(batch) => (&mut ahead, self.forward, "forward", batch),
+                    Act::Backward(batch) => (&mut back, self.backward, "backward", batch),
                 };
+                out.doing(activity, format_args!("microbatch {batch}"));
                 let task = out.compute(host, duration, job)?;
                 if let Some(before) = last[stage].replace(task) {
                     out.after(task, before)?;
@@ -143,7 +144,9 @@ impl Pipeline {
         for stage in 1..stages {
             for batch in 0..batches {
                 let (up, down) = (members[stage - 1], members[stage]);
+                out.doing("activations", format_args!("microbatch {batch}"));
                 self.pass(out, (up, down), [forward[stage - 1][batch], forward[stage][batch]], job)?;
+                out.doing("gradients", format_args!("microbatch {batch}"));
                 self.pass(out, (down, up), [backward[stage][batch], backward[stage - 1][batch]], job)?;
             }
         }

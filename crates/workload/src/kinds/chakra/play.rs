@@ -38,6 +38,8 @@ struct Placed {
 /// A rank's part of a collective.
 struct Call {
     place: Place,
+    /// That of its node.
+    name: String,
     operation: Operation,
     bytes: u64,
     begin: Draft,
@@ -148,6 +150,14 @@ impl Play<'_, '_> {
 
     fn node(&mut self, rank: usize, node: ChakraNode) -> Result<Placed, WorkloadError> {
         let place = Place { rank, record: node.record };
+        let activity = match &node.act {
+            ChakraAct::Nothing => "metadata",
+            ChakraAct::Compute { .. } => "compute",
+            ChakraAct::Send { .. } => "send",
+            ChakraAct::Receive { .. } => "receive",
+            ChakraAct::Collective { operation, .. } => operation.name(),
+        };
+        self.out.doing(activity, short(&node.name));
         let (begin, end) = match node.act {
             ChakraAct::Nothing => self.compute(rank, Duration::ZERO).map(|task| (task, task))?,
             ChakraAct::Compute { duration, operations } => {
@@ -163,7 +173,7 @@ impl Play<'_, '_> {
                 let stream = Stream::Shared(0);
                 let message = self.out.message(pair, size, Duration::ZERO, stream, Some(self.job));
                 let message = message.or_else(|why| self.fail(place, why))?;
-                self.out.label(message, &format!("record {} of rank {rank}", node.record));
+                self.out.name_task(message, &format!("record {} of rank {rank}", node.record));
                 self.pairing.send((rank as u32, to, tag), Half { place, task: message, bytes });
                 (message, message)
             }
@@ -175,9 +185,10 @@ impl Play<'_, '_> {
             }
             ChakraAct::Collective { operation, bytes, group } => {
                 let (begin, end) = (self.compute(rank, Duration::ZERO)?, self.compute(rank, Duration::ZERO)?);
-                self.out.label(begin, &format!("{} of rank {rank}", short(&node.name)));
+                self.out.name_task(begin, &format!("{} of rank {rank}", short(&node.name)));
                 self.out.after(end, begin)?;
-                let call = Call { place, operation, bytes, begin, end };
+                let name = short(&node.name).to_string();
+                let call = Call { place, name, operation, bytes, begin, end };
                 self.calls.entry(group).or_default().entry(rank as u32).or_default().push(call);
                 (begin, end)
             }
@@ -294,6 +305,8 @@ impl Play<'_, '_> {
         let job =
             self.out.job(format_args!("{} of record {}, group {group}", operation.name(), place.record))?;
         self.out.measure(job, operation.measure(plan.ranks, plan.size));
+        let measure = operation.measure(plan.ranks, plan.size);
+        self.out.collective(operation.name(), &parts[0].name, plan.ranks, Some(measure));
         let ready: Vec<Draft> = parts.iter().map(|part| part.begin).collect();
         let mut wires = Wires::new(self.out, hosts, &ready, plan.sizes(), Some(job));
         wires.stream = group;

@@ -86,36 +86,47 @@ impl Play<'_, '_> {
 
     fn forward(&mut self, layers: Range<usize>, stage: usize) -> Result<(), WorkloadError> {
         for layer in layers {
-            self.phase(self.file.layers[layer].forward, stage)?;
+            self.phase(layer, "forward", self.file.layers[layer].forward, stage)?;
         }
         Ok(())
     }
 
     fn backward(&mut self, layers: Range<usize>, stage: usize) -> Result<(), WorkloadError> {
-        for layer in layers.rev() {
-            let layer = &self.file.layers[layer];
+        for number in layers.rev() {
+            let layer = &self.file.layers[number];
+            self.out.doing("weight gradients", &layer.name);
             for gpu in self.layout.stage(stage) {
                 self.compute(gpu, layer.weight_grad.compute)?;
             }
             if let Some(comm) = layer.weight_grad.comm {
-                for (gpu, reduced) in self.collective(comm, stage)? {
+                let all = self.collective(&layer.name, comm, stage)?;
+                self.out.doing("update", &layer.name);
+                for (gpu, reduced) in all {
                     let update = self.task(gpu, layer.update)?;
                     self.after_all(update, &reduced)?;
                     self.beside[gpu].push(update);
                 }
             }
-            self.phase(layer.input_grad, stage)?;
+            self.phase(number, "input gradients", layer.input_grad, stage)?;
         }
         Ok(())
     }
 
     /// A computation, and a collective that is waited for.
-    fn phase(&mut self, phase: SimAiPhase, stage: usize) -> Result<(), WorkloadError> {
+    fn phase(
+        &mut self,
+        layer: usize,
+        activity: &str,
+        phase: SimAiPhase,
+        stage: usize,
+    ) -> Result<(), WorkloadError> {
+        let name = &self.file.layers[layer].name;
+        self.out.doing(activity, name);
         for gpu in self.layout.stage(stage) {
             self.compute(gpu, phase.compute)?;
         }
         if let Some(comm) = phase.comm {
-            for (gpu, through) in self.collective(comm, stage)? {
+            for (gpu, through) in self.collective(name, comm, stage)? {
                 let next = self.compute(gpu, Duration::ZERO)?;
                 self.after_all(next, &through)?;
             }
@@ -126,6 +137,7 @@ impl Play<'_, '_> {
     /// A collective in every group of a stage, from what its GPUs did last. Returns what each GPU sends and receives.
     fn collective(
         &mut self,
+        layer: &str,
         comm: SimAiComm,
         stage: usize,
     ) -> Result<Vec<(usize, Vec<Draft>)>, WorkloadError> {
@@ -138,6 +150,8 @@ impl Play<'_, '_> {
             let hosts: Vec<u32> = gpus.iter().map(|&gpu| self.hosts[gpu]).collect();
             let ready: Vec<Draft> =
                 gpus.iter().map(|&gpu| self.last[gpu].expect("a collective follows a computation")).collect();
+            let measure = comm.operation.measure(plan.ranks, plan.size);
+            self.out.collective(comm.operation.name(), layer, plan.ranks, Some(measure));
             let mut wires = Wires::new(self.out, &hosts, &ready, plan.sizes(), Some(self.job));
             wires.stream = match comm.over {
                 Span::Tp => 0,
@@ -154,6 +168,7 @@ impl Play<'_, '_> {
     /// Every GPU of a stage passes what it has to its counterpart in another, which goes on after it.
     fn pass(&mut self, from: usize, to: usize) -> Result<(), WorkloadError> {
         let bytes = (self.file.pp_comm as f64 * self.config.scale + 0.5) as u64;
+        self.out.doing("send", format_args!("stage {from} to {to}"));
         for (src, dst) in self.layout.stage(from).zip(self.layout.stage(to)) {
             let pair = (self.hosts[src], self.hosts[dst]);
             let size = Bytes::new(bytes.max(1));

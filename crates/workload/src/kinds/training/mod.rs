@@ -15,6 +15,7 @@ use self::models::Layer;
 use super::members::{Placement, groups};
 use super::ring::Ring;
 use crate::builder::Draft;
+use crate::collective::Operation;
 use crate::error::WorkloadError;
 use crate::graph::JobId;
 use crate::sink::{Generate, Sink};
@@ -176,6 +177,7 @@ fn iteration(
     let mut last = last.to_vec();
     // What each host computed last.
     let mut computed = Vec::with_capacity(ring.members.len());
+    out.doing_only("forward");
     for (i, &host) in ring.members.iter().enumerate() {
         let pass = out.compute(host, forward, job)?;
         if !last.is_empty() {
@@ -185,6 +187,7 @@ fn iteration(
     }
     for (number, step) in steps.iter().enumerate() {
         let mut ready = Vec::with_capacity(ring.members.len());
+        out.doing("backward", format_args!("to bucket {number}"));
         for (i, &host) in ring.members.iter().enumerate() {
             let gradients = out.compute(host, step.compute, job)?;
             out.after(gradients, computed[i])?;
@@ -199,6 +202,9 @@ fn iteration(
             ring.join(out, begin, i, &last)?;
             ready.push(begin);
         }
+        let ranks = ring.members.len();
+        let measure = Operation::AllReduce.measure(ranks, step.size.get());
+        out.collective("all-reduce", format_args!("bucket {number}"), ranks, Some(measure));
         last = ring.all_reduce(out, step.size, &ready, job)?;
     }
     Ok(last)

@@ -1,0 +1,118 @@
+//! What hosts did, put together from computations and messages as they happened.
+
+use std::collections::BTreeMap;
+
+use pathweave_results::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, FlowRecord};
+use pathweave_units::{Bytes, Time};
+use pathweave_workload::{Label, MessageGraph, Progress, Task, TaskId};
+
+/// Messages of one label at one host: all of a collective are one activity, others as far as they overlap.
+type Exchange = (u32, u32, Option<u32>, u16);
+
+/// The labels of a graph.
+pub(crate) fn labels(graph: &MessageGraph) -> Vec<ActivityLabel> {
+    let bytes = |bytes: Bytes| bytes.get();
+    let record = |label: &Label| ActivityLabel {
+        activity: label.activity.clone(),
+        part: label.part.clone(),
+        collective: label.collective.map(|collective| CollectiveLabel {
+            number: collective.number,
+            ranks: collective.ranks,
+            size_bytes: collective.measure.map(|measure| bytes(measure.size)),
+            bus_bytes: collective.measure.map(|measure| bytes(measure.bus)),
+        }),
+    };
+    graph.labels().iter().map(record).collect()
+}
+
+/// What hosts did until `end`: computations that took time, and messages that were posted. By host, and by start at each.
+pub(crate) fn records<'f>(
+    graph: &MessageGraph,
+    progress: &Progress,
+    posted: impl Iterator<Item = (&'f FlowRecord, Option<Time>)>,
+    end: Time,
+) -> Vec<ActivityRecord> {
+    if graph.labels().is_empty() {
+        return Vec::new();
+    }
+    let mut all = computations(graph, progress, end);
+    let mut together: BTreeMap<Exchange, ActivityRecord> = BTreeMap::new();
+    let mut single: Vec<(Exchange, ActivityRecord)> = Vec::new();
+    for (flow, finish) in posted {
+        let Some(label) = flow.label else { continue };
+        let is_collective = graph.labels()[label as usize].collective.is_some();
+        for (host, sent_bytes, received_bytes) in
+            [(flow.src_host, flow.size_bytes, 0), (flow.dst_host, 0, flow.size_bytes)]
+        {
+            let part = ActivityRecord {
+                host,
+                group: flow.group,
+                job: flow.job,
+                kind: ActivityKind::Communication,
+                label,
+                start_ps: flow.start_ps,
+                finish_ps: finish.map(Time::as_ps),
+                flows: 1,
+                sent_bytes,
+                received_bytes,
+            };
+            let exchange = (host, label, flow.job, flow.group);
+            if is_collective {
+                together.entry(exchange).and_modify(|whole| add(whole, &part)).or_insert(part);
+            } else {
+                single.push((exchange, part));
+            }
+        }
+    }
+    all.extend(together.into_values());
+    all.extend(overlaid(single));
+    all.sort_by_key(|a| (a.host, a.start_ps, a.finish_ps, a.label, a.job));
+    all
+}
+
+fn computations(graph: &MessageGraph, progress: &Progress, end: Time) -> Vec<ActivityRecord> {
+    let messages = graph.messages().len();
+    let record = |index: usize| {
+        let id = TaskId((messages + index) as u32);
+        let Task::Compute(compute) = graph.task(id) else { return None };
+        let (host, label, over) = (compute.host?, graph.label(id)?, progress.computed(index)?);
+        let start = Time::from_ps(over.as_ps() - compute.duration.as_ps());
+        (over > start && start < end).then(|| ActivityRecord {
+            host: host.0,
+            group: compute.job.map_or(0, |job| graph.jobs()[job.index()].group.0),
+            job: compute.job.map(|job| job.0),
+            kind: ActivityKind::Computation,
+            label,
+            start_ps: start.as_ps(),
+            finish_ps: (over <= end).then_some(over.as_ps()),
+            ..ActivityRecord::default()
+        })
+    };
+    (0..graph.computes().len()).filter_map(record).collect()
+}
+
+fn add(whole: &mut ActivityRecord, part: &ActivityRecord) {
+    whole.start_ps = whole.start_ps.min(part.start_ps);
+    // What did not finish has no end, and neither has what it is part of.
+    whole.finish_ps = whole.finish_ps.zip(part.finish_ps).map(|(a, b)| a.max(b));
+    whole.flows += part.flows;
+    whole.sent_bytes += part.sent_bytes;
+    whole.received_bytes += part.received_bytes;
+}
+
+/// Messages of one label that were under way together as one activity.
+fn overlaid(mut single: Vec<(Exchange, ActivityRecord)>) -> Vec<ActivityRecord> {
+    single.sort_by_key(|(exchange, part)| (*exchange, part.start_ps, part.finish_ps));
+    let mut out: Vec<(Exchange, ActivityRecord)> = Vec::new();
+    for (exchange, part) in single {
+        match out.last_mut() {
+            Some((last, whole))
+                if *last == exchange && whole.finish_ps.is_none_or(|finish| part.start_ps <= finish) =>
+            {
+                add(whole, &part);
+            }
+            _ => out.push((exchange, part)),
+        }
+    }
+    out.into_iter().map(|(_, whole)| whole).collect()
+}

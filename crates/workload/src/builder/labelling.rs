@@ -1,0 +1,106 @@
+//! Which label each declared task has.
+
+use std::collections::HashMap;
+
+use crate::graph::{Label, Labels};
+
+/// Labels that a graph tells apart.
+const MOST: usize = 1 << 22;
+
+/// Labels as tasks are declared. What no label is set for takes no memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Labelling {
+    /// The number of each label and one.
+    numbers: HashMap<Label, u32>,
+    /// What tasks are given now; 0 is none.
+    now: u32,
+    /// Of messages and of computations, in the order of declaration; shorter than these where the last have none.
+    of_messages: Vec<u32>,
+    of_computes: Vec<u32>,
+}
+
+impl Labelling {
+    /// From now on tasks have this label.
+    pub(super) fn set(&mut self, label: Option<Label>) {
+        let Some(label) = label else {
+            self.now = 0;
+            return;
+        };
+        let next = self.numbers.len() + 1;
+        self.now = match self.numbers.get(&label) {
+            Some(&number) => number,
+            None if next <= MOST => {
+                self.numbers.insert(label, next as u32);
+                next as u32
+            }
+            None => 0,
+        };
+    }
+
+    /// The next task is declared, after `before` of its kind.
+    pub(super) fn declare(&mut self, is_compute: bool, before: usize) {
+        if self.now == 0 {
+            return;
+        }
+        let list = if is_compute { &mut self.of_computes } else { &mut self.of_messages };
+        list.resize(before, 0);
+        list.push(self.now);
+    }
+
+    /// The labels of tasks in their final order, given the old index of each.
+    pub(super) fn finish(self, messages: &[u32], computes: &[u32]) -> Labels {
+        if self.numbers.is_empty() {
+            return Labels::default();
+        }
+        let mut all: Vec<(Label, u32)> = self.numbers.into_iter().collect();
+        all.sort_unstable();
+        let mut renamed = vec![0; all.len() + 1];
+        for (new, (_, old)) in (1u32..).zip(&all) {
+            renamed[*old as usize] = new;
+        }
+        let label = |list: &[u32], old: u32| renamed[list.get(old as usize).map_or(0, |&l| l as usize)];
+        let of_task = messages.iter().map(|&old| label(&self.of_messages, old));
+        let of_task = of_task.chain(computes.iter().map(|&old| label(&self.of_computes, old))).collect();
+        Labels { all: all.into_iter().map(|(label, _)| label).collect(), of_task }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::CollectiveLabel;
+
+    fn label(activity: &str, number: Option<u32>) -> Option<Label> {
+        let collective = number.map(|number| CollectiveLabel { number, ranks: 4, measure: None });
+        Some(Label { activity: activity.to_owned(), part: None, collective })
+    }
+
+    #[test]
+    fn tasks_keep_their_labels_when_they_are_put_in_order() {
+        let mut labelling = Labelling::default();
+        labelling.declare(false, 0);
+        labelling.set(label("send", None));
+        labelling.declare(false, 1);
+        labelling.set(label("all-reduce", Some(1)));
+        labelling.declare(false, 2);
+        labelling.set(label("all-reduce", Some(0)));
+        labelling.declare(true, 0);
+        // The same again is no other label.
+        labelling.set(label("send", None));
+        labelling.declare(false, 3);
+        labelling.set(None);
+        labelling.declare(true, 1);
+        // Messages come in the order 3, 2, 0, 1; then both computations.
+        let labels = labelling.finish(&[3, 2, 0, 1], &[0, 1]);
+        let all = [label("all-reduce", Some(0)), label("all-reduce", Some(1)), label("send", None)];
+        assert_eq!(labels.all, all.map(|label| label.unwrap()));
+        assert_eq!(labels.of_task, [3, 2, 0, 3, 1, 0]);
+    }
+
+    #[test]
+    fn a_graph_without_labels_has_no_list_of_them() {
+        let mut labelling = Labelling::default();
+        labelling.declare(true, 0);
+        assert_eq!(labelling.finish(&[], &[0]), Labels::default());
+    }
+}
