@@ -173,7 +173,7 @@ impl Queue {
             }
             other => return other,
         }
-        let (next, first) = self.make(Asks::ForEntry);
+        let (next, first) = self.make(if count == 0 { Asks::ForNothing } else { Asks::ForEntry });
         if let Some(first) = first {
             if let Some(notice) = &first.notice {
                 notice.fetch_add(1, Ordering::Relaxed);
@@ -305,6 +305,7 @@ impl Queue {
 mod tests {
     use super::*;
     use crate::abi::errno::FI_ETRUNC;
+    use pathweave_datapath::Device;
     use std::thread;
 
     fn entry(context: usize) -> Entry {
@@ -333,6 +334,37 @@ mod tests {
         assert_eq!(read(&queue, 8), Err(Errno(FI_EAVAIL)));
         assert_eq!(queue.read_error().unwrap().error.unwrap().cut, 9);
         assert_eq!(read(&queue, 8), Ok(vec![4]));
+    }
+
+    /// Makes the entries 1 and 2 at each look, the first for the caller's hand.
+    struct Maker(std::sync::Weak<Queue>);
+
+    impl Progress for Maker {
+        fn progress(&self, asker: Option<usize>) -> (Next, Option<Entry>) {
+            let queue = self.0.upgrade().unwrap();
+            let handed = (asker == Some(queue.address())).then(|| entry(1));
+            if handed.is_none() {
+                queue.push(entry(1));
+            }
+            queue.push(entry(2));
+            (Next::Look, handed)
+        }
+        fn rest(&self) {}
+        fn bed(&self) -> Option<Device> {
+            None
+        }
+    }
+
+    #[test]
+    fn what_is_handed_to_the_caller_comes_before_what_is_in_the_queue() {
+        let queue = Arc::new(queue());
+        let maker: Arc<dyn Progress> = Arc::new(Maker(Arc::downgrade(&queue)));
+        queue.fed_by(Arc::downgrade(&maker));
+        assert_eq!(read(&queue, 8), Ok(vec![1, 2]));
+        assert_eq!(read(&queue, 1), Ok(vec![1]));
+        assert_eq!(read(&queue, 8), Ok(vec![2]));
+        assert_eq!(read(&queue, 0), Ok(vec![]), "who asks for none gets none, and it is kept");
+        assert_eq!(read(&queue, 8), Ok(vec![1, 2]));
     }
 
     #[test]
