@@ -1,8 +1,8 @@
 //! What an application asks of an endpoint.
 
 use pathweave_tagged::{
-    Atomic, AtomicOp, AtomicType, Claim, DoneWhen, Fetch, Found, Hold, Label, Peek, PeerId, Piece, PostError,
-    Read, Receive, Report, Segments, Send, Take, Want, Write,
+    Atomic, AtomicOp, AtomicType, Claim, DoneWhen, Fetch, Found, Hold, Label, MAX_INJECT, Peek, PeerId,
+    Piece, PostError, Read, Receive, Report, Segments, Send, Take, Want, Write,
 };
 
 use super::core::{Core, Operation, OperationKind};
@@ -181,8 +181,12 @@ impl Core {
             MessageKind::Tagged(tag) => Label::Tagged(tag),
         };
         let done = done_when(message.flags);
-        if done == DoneWhen::Transmitted && self.say_now(to, label, &message.spans, message.data) {
-            self.reporter.sent(label, message.spans.iter().map(|span| span.len()).sum(), report, context);
+        let hold = hold(message.flags, message.wanted);
+        let len: usize = message.spans.iter().map(|span| span.len()).sum();
+        // Who injects too much is told so by the engine.
+        let may_go = done == DoneWhen::Transmitted && (hold == Hold::UntilDone || len as u64 <= MAX_INJECT);
+        if may_go && self.say_now(to, label, &message.spans, message.data) {
+            self.reporter.sent(label, len, report, context);
             return Ok(());
         }
         // What a peer reads is in one piece.
@@ -191,16 +195,7 @@ impl Core {
             _ => self.buffers.gather(&message.spans),
         };
         let id = self.remember(context, OperationKind::Once, &[payload]);
-        let send = Send {
-            to,
-            label,
-            payload,
-            data: message.data,
-            hold: hold(message.flags, message.wanted),
-            done,
-            report,
-            context: id,
-        };
+        let send = Send { to, label, payload, data: message.data, hold, done, report, context: id };
         let result = self.engine.post_send(send, &mut self.buffers);
         self.posted(id, result)
     }

@@ -337,7 +337,7 @@ mod tests {
     }
 
     /// Makes the entries 1 and 2 at each look, the first for the caller's hand.
-    struct Maker(std::sync::Weak<Queue>);
+    struct Maker(Weak<Queue>);
 
     impl Progress for Maker {
         fn progress(&self, asker: Option<usize>) -> (Next, Option<Entry>) {
