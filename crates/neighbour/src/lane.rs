@@ -130,6 +130,15 @@ impl Lane {
         Sent::Yes
     }
 
+    /// Whether [`send`](Lane::send) has room for a message of `len` bytes: what it would say.
+    pub fn room(&mut self, len: usize) -> Sent {
+        match self.outbound.room(len) {
+            Pushed::Yes => Sent::Yes,
+            Pushed::Full => Sent::Full,
+            Pushed::Broken => Sent::Broken,
+        }
+    }
+
     /// Whether there may be a message.
     #[inline]
     pub fn has_mail(&self) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! A message begins at a line of 64 bytes with a word that has its length, one more than it is, in the upper half, and the number
 //! of its line in the lower. Who puts it in first copies the bytes behind that word, clears the word of the line behind the
-//! message, and at last sets the message's own word: so the reader, who looks at the word of its next line only, sees 0 or a
+//! message (of several lines at a time), and at last sets the message's own word: so the reader, who looks at the word of its next line only, sees 0 or a
 //! whole message, and needs one line of memory to come over for a short one. How far it has read it says in a word of its own,
 //! which the writer looks at when it has run out of room.
 
@@ -35,11 +35,17 @@ pub(crate) enum Pushed {
     Broken,
 }
 
+/// Lines that the writer clears at a time. It has them in its own cache when it comes to write there, and each message makes
+/// the other's cache give up one line, not two.
+const CLEARED_AT_ONCE: u64 = 16;
+
 /// The writer's end.
 pub(crate) struct Outbound {
     segment: Arc<Segment>,
     to: Side,
     written: u64,
+    /// The words of all lines from `written` up to here are 0.
+    cleared: u64,
     /// As the reader last said.
     taken: u64,
 }
@@ -64,11 +70,34 @@ impl Writer<'_> {
 
 impl Outbound {
     pub(crate) fn new(segment: Arc<Segment>, to: Side) -> Self {
-        Outbound { segment, to, written: 0, taken: 0 }
+        Outbound { segment, to, written: 0, cleared: 0, taken: 0 }
     }
 
     /// Puts in a message of `len` bytes, which `fill` writes.
     pub(crate) fn push(&mut self, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Pushed {
+        match self.room(len) {
+            Pushed::Yes => {}
+            other => return other,
+        }
+        let at = self.written + WORD_BYTES;
+        fill(&mut Writer { segment: &self.segment, to: self.to, at, left: len });
+        let behind = self.written + bytes_taken(len);
+        if behind >= self.cleared {
+            // Not those that the reader has not taken.
+            let end =
+                (behind + CLEARED_AT_ONCE * LINE).min(self.taken + RING_BYTES as u64).max(behind + LINE);
+            for line in (behind..end).step_by(LINE as usize) {
+                self.segment.line(self.to, line).store(0, Ordering::Relaxed);
+            }
+            self.cleared = end;
+        }
+        self.segment.line(self.to, self.written).store(first_word(self.written, len), Ordering::Release);
+        self.written = behind;
+        Pushed::Yes
+    }
+
+    /// Whether a message of `len` bytes can be put in now.
+    pub(crate) fn room(&mut self, len: usize) -> Pushed {
         // The line behind it is cleared, too.
         let needed = bytes_taken(len) + LINE;
         if len > MAX_MESSAGE_BYTES {
@@ -84,12 +113,6 @@ impl Outbound {
                 return Pushed::Full;
             }
         }
-        let at = self.written + WORD_BYTES;
-        fill(&mut Writer { segment: &self.segment, to: self.to, at, left: len });
-        let behind = self.written + bytes_taken(len);
-        self.segment.line(self.to, behind).store(0, Ordering::Relaxed);
-        self.segment.line(self.to, self.written).store(first_word(self.written, len), Ordering::Release);
-        self.written = behind;
         Pushed::Yes
     }
 }

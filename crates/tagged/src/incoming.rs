@@ -17,7 +17,7 @@ impl Engine {
     /// A message of a peer has filled the next of its receives, which is free again. One that breaks the rules costs the
     /// peer its connection.
     pub fn delivered(&mut self, peer: PeerId, bytes: &[u8], memory: &mut dyn Memory) {
-        let Some(Peer { link: Link::Up(connection), .. }) = self.peers.get_mut(&peer) else { return };
+        let Some(Peer { link: Link::Up(connection), queue }) = self.peers.get_mut(&peer) else { return };
         let outcome = match Frame::parse(bytes) {
             None => Err(Fault::Malformed),
             Some(frame) => {
@@ -25,7 +25,7 @@ impl Engine {
             }
         };
         match outcome {
-            Ok(()) => self.pump(peer, memory),
+            Ok(()) => self.core.pump(peer, connection, queue, memory),
             Err(fault) => self.cut(peer, fault, memory),
         }
     }

@@ -1,6 +1,6 @@
 //! Which message goes to which receive (specification, section 4, "Matching").
 //!
-//! Posted receives are held by what they compare: a class for each mask of tag bits and for whether the source matters, and
+//! A few posted receives are looked through one by one, oldest first. More are held by what they compare: a class for each mask of tag bits and for whether the source matters, and
 //! in it a queue for each value. A message is looked up once a class, of which applications have a handful, and of the
 //! heads that it finds the oldest wins. Unexpected messages are held in the order of arrival and by source and tag; where
 //! there are many, and receives that compare less look for them, also by what those compare.
@@ -60,7 +60,12 @@ struct Class {
 /// Posted receives, by their numbers.
 #[derive(Debug)]
 pub(crate) struct Posted {
+    /// All of them, oldest first, while there are few.
+    few: Vec<(Pattern, u64)>,
+    /// All of them, while there are many.
     classes: Vec<Class>,
+    /// How many the classes have.
+    classed: usize,
     /// When the next one is posted.
     turn: u64,
     /// Queues to use again: with most receives one comes and goes.
@@ -73,10 +78,21 @@ const MOST_SPARE: usize = 64;
 
 impl Posted {
     pub(crate) fn new(seed: u64) -> Self {
-        Posted { classes: Vec::new(), turn: 0, spare: Vec::new(), hash: FixedState::with_seed(seed) }
+        let hash = FixedState::with_seed(seed);
+        Posted { few: Vec::new(), classes: Vec::new(), classed: 0, turn: 0, spare: Vec::new(), hash }
     }
 
     pub(crate) fn post(&mut self, pattern: Pattern, receive: u64) {
+        if self.classed == 0 && self.few.len() < FEW {
+            return self.few.push((pattern, receive));
+        }
+        for (pattern, receive) in core::mem::take(&mut self.few) {
+            self.post_in_class(pattern, receive);
+        }
+        self.post_in_class(pattern, receive);
+    }
+
+    fn post_in_class(&mut self, pattern: Pattern, receive: u64) {
         let compared = Compared::of(pattern);
         let place = self.classes.iter().position(|class| class.compared == compared);
         let place = place.unwrap_or_else(|| {
@@ -87,22 +103,33 @@ impl Posted {
         let queue = class.queues.entry(value).or_insert_with(|| self.spare.pop().unwrap_or_default());
         queue.push_back((self.turn, receive));
         self.turn += 1;
+        self.classed += 1;
     }
 
     /// The oldest receive that a message fits.
     pub(crate) fn find(&self, from: PeerId, tag: u64) -> Option<u64> {
+        if self.classed == 0 {
+            return self.few.iter().find(|(pattern, _)| pattern.fits(from, tag)).map(|(_, receive)| *receive);
+        }
         let heads = self.classes.iter().filter_map(|c| c.queues.get(&c.compared.value(from, tag))?.front());
         heads.min().map(|(_, receive)| *receive)
     }
 
     /// Takes a receive out, the head of its queue at no more cost than [`find`](Self::find).
     pub(crate) fn remove(&mut self, pattern: Pattern, receive: u64) {
+        if self.classed == 0 {
+            if let Some(at) = self.few.iter().position(|(_, posted)| *posted == receive) {
+                self.few.remove(at);
+            }
+            return;
+        }
         let compared = Compared::of(pattern);
         let Some(place) = self.classes.iter().position(|class| class.compared == compared) else { return };
         let (class, value) = (&mut self.classes[place], compared.value_of(pattern));
         let Some(queue) = class.queues.get_mut(&value) else { return };
         if let Some(at) = queue.iter().position(|(_, posted)| *posted == receive) {
             queue.remove(at);
+            self.classed -= 1;
         }
         if queue.is_empty() {
             let queue = class.queues.remove(&value);
@@ -291,6 +318,34 @@ mod tests {
         assert_eq!(posted.find(PeerId(0), 7), Some(10));
         assert_eq!(posted.find(PeerId(9), 6), Some(10));
         assert_eq!(posted.find(PeerId(0), 4), None);
+    }
+
+    /// Receives come and go, few and many of them in turn: each message finds what a search through all would find.
+    #[test]
+    fn few_and_many_receives_are_found_alike() {
+        let mut posted = Posted::new(3);
+        let mut all: Vec<(Pattern, u64)> = Vec::new();
+        for number in 0..4000u64 {
+            let ignore = [0, 1, u64::MAX, 3][number as usize % 4];
+            let from = if number % 5 < 2 { None } else { Some(PeerId(number as u32 % 3)) };
+            let pattern = Pattern { from, tag: number * 7 % 11, ignore };
+            posted.post(pattern, number);
+            all.push((pattern, number));
+            // Up to 50 wait, then none.
+            let messages = if number % 100 < 50 { 0 } else { 2 };
+            for message in 0..messages {
+                let (from, tag) = (PeerId((number + message) as u32 % 3), (number * 5 + message) % 11);
+                let place = all.iter().position(|(pattern, _)| pattern.fits(from, tag));
+                assert_eq!(posted.find(from, tag), place.map(|place| all[place].1), "{number}");
+                if let Some((pattern, receive)) = place.map(|place| all.remove(place)) {
+                    posted.remove(pattern, receive);
+                }
+            }
+            if number % 100 == 99 {
+                all.drain(..).for_each(|(pattern, receive)| posted.remove(pattern, receive));
+                assert!(posted.classed == 0 && posted.find(PeerId(0), 0).is_none());
+            }
+        }
     }
 
     impl Labelled for (u32, u64, char) {

@@ -89,15 +89,19 @@ impl Core {
         if !self.may_send(peer, connection) {
             return Step::Waits;
         }
-        let Some(next) = connection.credits.next() else { return Step::Waits };
-        let len = send.payload.len;
-        let room = u64::from(next.size.saturating_sub(EAGER_HEADER)).min(u64::from(self.config.eager));
-        if len <= room && (next.usage == Use::Anything || len == 0) {
+        if self.fits_next(connection, send.payload.len) {
             self.send_eager(peer, connection, send);
         } else {
             self.announce(peer, connection, send, memory);
         }
         Step::Issued
+    }
+
+    /// Whether a message of so many bytes goes whole into the receive that the next message fills.
+    pub(crate) fn fits_next(&self, connection: &Connection, len: u64) -> bool {
+        let Some(next) = connection.credits.next() else { return false };
+        let room = u64::from(next.size.saturating_sub(EAGER_HEADER)).min(u64::from(self.config.eager));
+        len <= room && (next.usage == Use::Anything || len == 0)
     }
 
     fn send_eager(&mut self, peer: PeerId, connection: &mut Connection, send: &QueuedSend) {

@@ -4,11 +4,14 @@ use alloc::vec;
 
 use crate::config::{MAX_INJECT, MAX_MESSAGE};
 use crate::engine::Engine;
+use crate::header::Header;
 use crate::inbox::{Arrival, Body, Envelope};
 use crate::memory::{Memory, PeerId, Piece};
 use crate::operations::{Awaits, Queued, QueuedSend, Sent, Slot, Ticket};
 use crate::output::Kind;
-use crate::request::{Hold, PostError, Send};
+use crate::peer::{Link, Peer};
+use crate::request::{Hold, Label, PostError, Send};
+use crate::wire::{Ack, Message};
 
 impl Engine {
     /// Sends a message. Messages to one peer are matched in the order of these calls.
@@ -35,6 +38,20 @@ impl Engine {
         self.peers.entry(to).or_default().queue.push_back(Queued::Send(queued));
         self.start(to, memory);
         if hold == Hold::ThisCall { self.keep_last(to, memory) } else { Ok(()) }
+    }
+
+    /// Sends a message at once, if it is short and nothing keeps it: the way of a driver that copies a message as it takes it
+    /// and needs not tell of its end. The driver carries out all actions, and then sends the header that is returned and the
+    /// payload of `len` bytes behind it, before anything else; so the message is done. `None`: nothing has happened, and
+    /// [`post_send`](Self::post_send) is the way.
+    pub fn send_now(&mut self, to: PeerId, label: Label, len: u64, data: Option<u64>) -> Option<Header> {
+        let Some(Peer { link: Link::Up(connection), queue }) = self.peers.get_mut(&to) else { return None };
+        let is_next = queue.is_empty() && connection.outbox.is_empty();
+        if !is_next || !self.core.may_send(to, connection) || !self.core.fits_next(connection, len) {
+            return None;
+        }
+        let message = Message::Eager { label, data, ack: Ack::No, payload: &[] };
+        Some(self.core.next_header(connection, message))
     }
 
     /// Room for an operation of this length.

@@ -4,6 +4,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 
 use crate::config::{Config, MOST_RECEIVES};
 use crate::flow::{Allowance, Pool};
+use crate::header::Header;
 use crate::inbox::{Body, Envelope, Inbox};
 use crate::memory::{Memory, PeerId};
 use crate::operations::{
@@ -131,6 +132,12 @@ impl Core {
         payload: Payload,
         request: RequestId,
     ) {
+        let header = self.next_header(connection, message);
+        self.actions.push_back(Action::Send { peer, header, payload, request });
+    }
+
+    /// The header of a message that leaves now.
+    pub(crate) fn next_header(&self, connection: &mut Connection, message: Message<'_>) -> Header {
         let grant = connection.window.grant();
         let message = match message {
             Message::Grant { .. } => Message::Grant { more: connection.window.more_grants() },
@@ -140,7 +147,7 @@ impl Core {
         connection.sent = connection.sent.wrapping_add(1);
         connection.taken_told = connection.taken;
         connection.credits.spend();
-        self.actions.push_back(Action::Send { peer, header: frame.header(), payload, request });
+        frame.header()
     }
 
     /// One of the things that a message was waiting for has happened.

@@ -59,6 +59,43 @@ fn messages_of_all_sizes_are_received_in_the_order_sent() {
     }
 }
 
+/// What is sent past the queues stays in order with what goes through them, and waits for receives as that does.
+#[test]
+fn messages_past_the_queues_keep_the_order() {
+    for seed in 1..9 {
+        let mut world = World::new(2, config(), seed);
+        assert!(!world.send_now(0, 1, 5, b"x"), "nobody is connected");
+        let mut past = 0;
+        for number in 0..400u64 {
+            let into = world.buffer(1, &[0; 2000]);
+            world.receive(1, Some(0), 5, 0, into, number);
+            let bytes = pattern(number, world.below(1500));
+            if world.below(3) > 0 && world.send_now(0, 1, 5, &bytes) {
+                past += 1;
+            } else {
+                let payload = world.buffer(0, &bytes);
+                world.send(0, 1, 5, payload, number);
+            }
+            for _ in 0..world.below(12) {
+                world.step();
+            }
+        }
+        world.run();
+        let received = world.take_completions(1);
+        let order: Vec<u64> = received.iter().map(|completion| completion.context).collect();
+        assert_eq!(order, (0..400).collect::<Vec<u64>>(), "seed {seed}");
+        for completion in &received {
+            let len = completion.len as usize;
+            assert!(world.nodes[1].ram.bytes(completion.into)[..len] == pattern(completion.context, len)[..]);
+        }
+        // Both ways were gone, and what went past the queues has no completion.
+        assert!(past > 20 && past < 380, "seed {seed}: {past}");
+        assert_eq!(world.take_completions(0).len(), 400 - past);
+        assert!(world.nodes[0].engine.is_idle(peer(1)));
+        assert!(!world.send_now(0, 1, 5, &[0; EAGER + 1]), "too long");
+    }
+}
+
 /// A megabyte goes in two chunks of 512 KiB: READs of the receiver, none of the sender.
 #[test]
 fn a_long_message_is_read_in_chunks() {

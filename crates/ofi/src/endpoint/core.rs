@@ -20,6 +20,7 @@ use super::links::{Link, Links};
 use super::neighbours::Neighbours;
 use super::report::{Local, Reporter};
 use super::stage::Stage;
+use super::visits::Visits;
 use crate::abi::errno::{FI_EADDRINUSE, FI_EINVAL, FI_ENOKEY};
 use crate::abi::fabric::*;
 use crate::ffi::memory;
@@ -33,12 +34,10 @@ use crate::object::vector::Vector;
 /// Bytes of messages that bring no payload, and of small ones: the smaller places.
 const SMALL_PLACE: usize = 256;
 /// Most bytes of a message's header.
-const HEADER_ROOM: usize = 96;
+pub(super) const HEADER_ROOM: usize = 96;
 
 /// About as long as an answer takes.
 const LOOKS_AT_DEVICE: u64 = 64;
-/// Looks at shared memory for one at the device.
-const LOOKS_FOR_ONE_AT_DEVICE: u64 = 16;
 
 /// Most buffers of an operation: operand, comparand and result of an atomic.
 const MOST_BUFFERS: usize = 3;
@@ -92,6 +91,8 @@ pub(crate) struct Core {
     /// Claimed messages by the application's context.
     pub(super) claimed: HashMap<usize, usize>,
     pub(super) requests: Slab<Request>,
+    /// Requests to send or to move bytes that the device has not answered.
+    pub(super) unanswered: usize,
     regions: HashMap<u64, (RegionId, Buffer)>,
     /// Completions that wait until nothing reads the memory any more.
     deferred: Vec<Completion>,
@@ -105,6 +106,9 @@ pub(crate) struct Core {
     pub(super) caps: u64,
     pub(super) scheme: String,
     pub(super) next_token: u64,
+    /// Peers by the application's numbers, and the version of the vector that they are true of.
+    pub(super) targets: (u64, Vec<Option<PeerId>>),
+    visits: Visits,
     _accepting: Accepting,
     pub(super) events: Events,
     device: Device,
@@ -146,6 +150,7 @@ impl Core {
             operations: Slab::new(),
             claimed: HashMap::new(),
             requests: Slab::new(),
+            unanswered: 0,
             regions: HashMap::new(),
             deferred: Vec::new(),
             dying: HashMap::new(),
@@ -157,6 +162,8 @@ impl Core {
             caps: endpoint.caps,
             scheme,
             next_token: 0,
+            targets: (0, Vec::new()),
+            visits: Visits::default(),
             _accepting: accepting,
             events,
             device,
@@ -178,9 +185,25 @@ impl Core {
     }
 
     /// Whether the application, which has looked so often, is to look at the device, too: where memory is shared that costs more
-    /// than all the rest.
-    pub(super) fn looks_at_device(&self, looks: u64) -> bool {
-        !self.neighbours.is_any() || looks.is_multiple_of(LOOKS_FOR_ONE_AT_DEVICE)
+    /// than all the rest, and is done the less often the longer nothing has happened there.
+    pub(super) fn looks_at_device(&mut self, looks: u64) -> bool {
+        !self.neighbours.is_any() || self.visits.is_due(looks, self.unanswered > 0)
+    }
+
+    /// What can be done at once without the device: what has come through shared memory. True if anything has.
+    pub(super) fn look_at_lanes(&mut self) -> bool {
+        let heard = self.hear();
+        self.take_notices();
+        self.carry_out();
+        heard
+    }
+
+    /// What the application has read of peers' writes makes room for more.
+    fn take_notices(&mut self) {
+        if self.reporter.notices_read.load(Ordering::Relaxed) > 0 {
+            let read = self.reporter.notices_read.swap(0, Ordering::Relaxed);
+            self.engine.notices_read(read, &mut self.buffers);
+        }
     }
 
     pub(super) fn device(&self) -> Device {
@@ -190,16 +213,11 @@ impl Core {
     /// Takes what has happened, and does what follows. True if a peer on this host has said anything.
     pub(super) fn pass(&mut self) -> bool {
         while let Some(event) = self.events.take() {
+            self.visits.saw_event();
             self.on_event(event);
             self.carry_out();
         }
-        let heard = self.hear();
-        if self.reporter.notices_read.load(Ordering::Relaxed) > 0 {
-            let read = self.reporter.notices_read.swap(0, Ordering::Relaxed);
-            self.engine.notices_read(read, &mut self.buffers);
-        }
-        self.carry_out();
-        heard
+        self.look_at_lanes()
     }
 
     /// Does what the engine wants, and reports what has ended.
@@ -260,6 +278,7 @@ impl Core {
         let remote = Remote { address: remote.address, rkey: remote.rkey };
         let slices = self.buffers.slices(local);
         let wr = self.requests.insert(Request::Move { peer, request, way }) as u64;
+        self.unanswered += 1;
         let connection = self.links.connection(peer).zip(slices);
         let posted = connection.is_some_and(|(to, slices)| match way {
             Direction::FromPeer => to.read(wr, slices, remote).is_ok(),
@@ -272,8 +291,12 @@ impl Core {
     fn unless(&mut self, posted: bool, wr: u64) {
         if !posted {
             match self.requests.remove(wr as usize) {
-                Request::Send { place, .. } | Request::Receive { place } => self.stage.give_back(place),
-                Request::Move { .. } => {}
+                Request::Receive { place } => self.stage.give_back(place),
+                Request::Send { place, .. } => {
+                    self.unanswered -= 1;
+                    self.stage.give_back(place);
+                }
+                Request::Move { .. } => self.unanswered -= 1,
             }
         }
     }
@@ -309,6 +332,7 @@ impl Core {
         }
         let from = place.region().slice(place.offset()..place.offset() + all).ok();
         let wr = self.requests.insert(Request::Send { peer, request, place }) as u64;
+        self.unanswered += 1;
         let connection = self.links.connection(peer).zip(from);
         let posted = connection.is_some_and(|(to, from)| to.send(wr, from).is_ok());
         self.unless(posted, wr);

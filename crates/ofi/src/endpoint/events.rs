@@ -120,12 +120,14 @@ impl Core {
         if !known {
             self.engine.forget(peer, failure, &mut self.buffers);
             self.links.forget(peer);
+            self.targets.1.clear();
         }
     }
 
     fn on_completion(&mut self, done: &Completion) {
         let Some(request) = self.requests.try_remove(done.wr_id as usize) else { return };
         let current = self.links.owner(done.connection);
+        self.unanswered -= usize::from(!matches!(request, Request::Receive { .. }));
         match request {
             Request::Receive { place } => {
                 if let (Some(peer), true) = (current, done.is_success()) {

@@ -2,13 +2,14 @@
 
 use pathweave_datapath::CloseReason;
 use pathweave_neighbour::{Bell, Brought, Heard, Sent, Ticket};
-use pathweave_tagged::{Failure, Memory, Payload, PeerId, Piece, Remote, RequestId, Role};
+use pathweave_tagged::{Failure, Label, Memory, Payload, PeerId, Piece, Remote, RequestId, Role};
 
 use super::buffers::Direction;
-use super::core::Core;
+use super::core::{Core, HEADER_ROOM};
 use super::links::{Carrier, Link};
-use super::neighbours::{Copy, Health, Waiting};
+use super::neighbours::{Copy, Health, Standing, Waiting};
 use super::watch::{LaneKey, Vigil};
+use crate::ffi::memory::Span;
 
 /// Messages of one lane that one pass takes.
 const MESSAGES_A_PASS: usize = 64;
@@ -108,7 +109,8 @@ impl Core {
         let mut heard = false;
         for _ in 0..most {
             // What the message before has led to may have closed it; and until the call is answered nothing is heard.
-            if self.lane_of(peer) != Some(key) {
+            let Some(standing) = self.neighbours.get(key).map(|neighbour| neighbour.standing) else { break };
+            if standing == Standing::New && self.lane_of(peer) != Some(key) {
                 break;
             }
             let len = match self.neighbours.hear(key) {
@@ -121,9 +123,12 @@ impl Core {
                 }
             };
             heard = true;
-            if self.links.confirm(peer) {
-                self.engine.peer_up(peer, Role::Initiator, &mut self.buffers);
-                self.carry_out();
+            if standing == Standing::New {
+                if self.links.confirm(peer) {
+                    self.engine.peer_up(peer, Role::Initiator, &mut self.buffers);
+                    self.carry_out();
+                }
+                self.neighbours.settle(key);
             }
             self.look_for_direct(key, peer);
             self.engine.delivered(peer, &self.neighbours.mail()[..len], &mut self.buffers);
@@ -134,13 +139,13 @@ impl Core {
 
     /// Whether the two can copy from each other's memory: each finds out for itself, and tells the other.
     fn look_for_direct(&mut self, key: LaneKey, peer: PeerId) {
-        if self.buffers.is_direct(peer) {
+        let Some(neighbour) = self.neighbours.get_mut(key).filter(|neighbour| !neighbour.is_direct) else {
             return;
-        }
-        if let Some(neighbour) = self.neighbours.get_mut(key) {
-            neighbour.lane.reads_peer();
-            let direct = neighbour.lane.is_read_by_peer();
-            self.buffers.set_direct(peer, direct);
+        };
+        neighbour.lane.reads_peer();
+        neighbour.is_direct = neighbour.lane.is_read_by_peer();
+        if neighbour.is_direct {
+            self.buffers.set_direct(peer, true);
         }
     }
 
@@ -192,6 +197,28 @@ impl Core {
             // If nobody looks, somebody is to look whether there is room.
             self.neighbours.wake();
         }
+    }
+
+    /// Sends a short message through a lane at once, past the queues, where nothing is before it. False: it has to go the way of
+    /// all others.
+    pub(super) fn say_now(&mut self, to: PeerId, label: Label, spans: &[Span], data: Option<u64>) -> bool {
+        let Some(neighbour) = self.neighbours.prompt(to) else { return false };
+        let len: usize = spans.iter().map(|span| span.len()).sum();
+        if neighbour.lane.room(HEADER_ROOM + len) != Sent::Yes {
+            return false;
+        }
+        let Some(header) = self.engine.send_now(to, label, len as u64, data) else { return false };
+        // Receives that the header grants.
+        self.carry_out();
+        let header = header.as_slice();
+        if let Some(neighbour) = self.neighbours.prompt(to) {
+            // There is room: nobody else writes there.
+            neighbour.lane.send(header.len() + len, |writer| {
+                writer.put(header);
+                spans.iter().for_each(|span| span.show(|bytes| writer.put(bytes)));
+            });
+        }
+        true
     }
 
     fn sent(&mut self, peer: PeerId, request: RequestId) {

@@ -15,6 +15,7 @@ mod neighbours;
 mod operations;
 mod report;
 mod stage;
+mod visits;
 mod watch;
 
 use std::hash::{BuildHasher, RandomState};
@@ -38,6 +39,7 @@ use crate::getinfo::Interface;
 use crate::guard::{Answer, Errno};
 use crate::log::{Level, say, say_once};
 use crate::object::domain::{Domain, Mr, OpensMemory};
+use crate::object::queue::Entry;
 use crate::object::uses::Use;
 use crate::object::vector::Vector;
 use crate::object::{Next, Progress, lock};
@@ -259,19 +261,27 @@ impl Endpoint {
         answer
     }
 
-    /// Turns the device's loop, if that is the caller's to do.
-    fn turn(&self) -> Turned {
-        if self.domain.settings.progress == settings::Progress::Thread {
-            return Turned::Elsewhere;
+    /// Does what can be done at once, but for the device, for a caller who looks into a queue. The device, if it is the caller's
+    /// to turn and time for it.
+    fn look(&self, core: &mut Core, queue: Option<usize>) -> (Next, Option<Entry>, Option<Device>) {
+        // Written under the lock alone.
+        let add_one = |count: &AtomicU64| count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        add_one(&self.looks);
+        core.reporter.tray.hold_out(queue);
+        let heard = core.look_at_lanes();
+        let entry = core.reporter.tray.take_back();
+        let is_callers = self.domain.settings.progress != settings::Progress::Thread;
+        if heard {
+            self.vain.store(0, Ordering::Relaxed);
+            return (Next::Look, entry, None);
         }
-        let device = match self.state.try_lock().as_deref() {
-            Ok(State::Enabled(core)) if core.looks_at_device(self.looks.load(Ordering::Relaxed)) => {
-                core.device()
-            }
-            _ => return Turned::Elsewhere,
-        };
-        // Not under the lock: it calls the hook, which runs a pass.
-        device.progress()
+        let device =
+            (is_callers && core.looks_at_device(self.looks.load(Ordering::Relaxed))).then(|| core.device());
+        let vain = self.vain.load(Ordering::Relaxed);
+        add_one(&self.vain);
+        let turned = if device.is_some() { Turned::Here } else { Turned::Elsewhere };
+        let next = if vain < core.looks(turned) { Next::Look } else { Next::Yield };
+        (next, entry, device)
     }
 
     fn pass(&self) {
@@ -295,7 +305,7 @@ impl Endpoint {
             if Instant::now() >= deadline {
                 return false;
             }
-            self.progress();
+            self.progress(None);
             thread::sleep(Duration::from_micros(200));
         }
         true
@@ -321,25 +331,28 @@ impl Endpoint {
 }
 
 impl Progress for Endpoint {
-    fn progress(&self) -> Next {
-        let turned = self.turn();
+    fn progress(&self, queue: Option<usize>) -> (Next, Option<Entry>) {
         // Whoever holds the lock makes progress already.
-        let Ok(mut state) = self.state.try_lock() else { return Next::Yield };
-        let State::Enabled(core) = &mut *state else { return Next::Yield };
-        // Written under the lock alone.
-        let add_one = |count: &AtomicU64| count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        add_one(&self.looks);
-        if core.pass() {
-            self.vain.store(0, Ordering::Relaxed);
-            return Next::Look;
+        let Ok(mut state) = self.state.try_lock() else { return (Next::Yield, None) };
+        let State::Enabled(core) = &mut *state else { return (Next::Yield, None) };
+        let (next, entry, device) = self.look(core, queue);
+        let looks = core.looks(Turned::Elsewhere);
+        drop(state);
+        let Some(device) = device else { return (next, entry) };
+        // Not under the lock: it calls the hook, which runs a pass.
+        let turned = device.progress();
+        if let Ok(mut state) = self.state.try_lock()
+            && let State::Enabled(core) = &mut *state
+        {
+            core.pass();
         }
-        let vain = self.vain.load(Ordering::Relaxed);
-        add_one(&self.vain);
-        if vain < core.looks(turned) { Next::Look } else { Next::Yield }
+        // It may be another thread that it waits for.
+        let waits_for_other = turned == Turned::Elsewhere && self.vain.load(Ordering::Relaxed) > looks;
+        (if waits_for_other { Next::Yield } else { next }, entry)
     }
 
     fn rest(&self) {
-        self.progress();
+        self.progress(None);
         if let State::Enabled(core) = &mut *lock(&self.state) {
             core.device().rest();
             core.rest();

@@ -19,9 +19,10 @@ use super::handshake::Here;
 use super::watch::{self, LaneKey, Watched};
 use crate::ffi::{cores, interfaces};
 use crate::log::{Level, say};
+use crate::object::Map;
 use crate::settings::{Progress, Settings, SharedMemory};
 
-/// About a millisecond.
+/// About half a millisecond.
 const LOOKS: u64 = 8192;
 /// About as long as an answer takes.
 const LOOKS_WITHOUT_CORES: u64 = 64;
@@ -56,6 +57,16 @@ pub(super) struct Neighbour {
     /// WRITEs among them and among the copies: no message overtakes those.
     pub(super) writing: u32,
     pub(super) health: Health,
+    pub(super) standing: Standing,
+    /// It is known that the peer copies from memory here by itself.
+    pub(super) is_direct: bool,
+}
+
+/// Whether a lane is known to be what the link with its peer goes over; it is as long as there is the lane, then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    New,
+    Settled,
 }
 
 /// Whether a lane can be used.
@@ -83,6 +94,8 @@ pub(super) struct Neighbours {
     lanes: Slab<Neighbour>,
     /// Keys of all lanes, to look through them quickly.
     keys: Vec<LaneKey>,
+    /// Those that are settled, by peer.
+    settled: Map<PeerId, LaneKey>,
     /// The message that was heard last.
     mail: Vec<u8>,
     /// Cores of this host.
@@ -98,8 +111,8 @@ impl Neighbours {
     pub(super) fn open(settings: &Settings) -> Self {
         let wanted = settings.shared_memory == SharedMemory::On && settings.progress != Progress::Caller;
         let reception = if wanted { Reception::open() } else { None };
-        let (lanes, keys, mail) = (Slab::new(), Vec::new(), Vec::new());
-        Neighbours { lanes, keys, mail, cores: cores(), budget: 0, reception }
+        let (lanes, keys, settled, mail) = (Slab::new(), Vec::new(), Map::default(), Vec::new());
+        Neighbours { lanes, keys, settled, mail, cores: cores(), budget: 0, reception }
     }
 
     /// Begins to watch.
@@ -172,6 +185,8 @@ impl Neighbours {
             moving: 0,
             writing: 0,
             health: Health::Good,
+            standing: Standing::New,
+            is_direct: false,
         });
         self.keys.push(key);
         Some(key)
@@ -181,7 +196,23 @@ impl Neighbours {
     pub(super) fn remove(&mut self, key: LaneKey) {
         if self.lanes.try_remove(key.0).is_some() {
             self.keys.retain(|known| *known != key);
+            self.settled.retain(|_, known| *known != key);
         }
+    }
+
+    /// The link with a peer goes over this lane, from now on to the lane's end.
+    pub(super) fn settle(&mut self, key: LaneKey) {
+        if let Some(neighbour) = self.lanes.get_mut(key.0) {
+            neighbour.standing = Standing::Settled;
+            self.settled.insert(neighbour.peer, key);
+        }
+    }
+
+    /// The neighbour to whom a message can be sent at once: nothing is before it.
+    pub(super) fn prompt(&mut self, peer: PeerId) -> Option<&mut Neighbour> {
+        let neighbour = self.lanes.get_mut(self.settled.get(&peer)?.0)?;
+        let idle = neighbour.waiting.is_empty() && neighbour.writing == 0 && neighbour.health == Health::Good;
+        idle.then_some(neighbour)
     }
 
     pub(super) fn get(&self, key: LaneKey) -> Option<&Neighbour> {

@@ -1,8 +1,8 @@
 //! What an application asks of an endpoint.
 
 use pathweave_tagged::{
-    Atomic, AtomicOp, AtomicType, Claim, DoneWhen, Fetch, Found, Hold, Label, Peek, PeerId, Piece, PostError,
-    Read, Receive, Report, Segments, Send, Take, Want, Write,
+    Atomic, AtomicOp, AtomicType, Claim, DoneWhen, Fetch, Found, Hold, Label, MAX_INJECT, Peek, PeerId,
+    Piece, PostError, Read, Receive, Report, Segments, Send, Take, Want, Write,
 };
 
 use super::core::{Core, Operation, OperationKind};
@@ -112,8 +112,21 @@ fn hold(flags: u64, wanted: Wanted) -> Hold {
 impl Core {
     /// The peer that an application means.
     fn target(&mut self, number: u64) -> Answer<PeerId> {
+        let version = self.vector.version();
+        if self.targets.0 != version {
+            self.targets = (version, Vec::new());
+        }
+        let at = number as usize;
+        if let Some(Some(peer)) = self.targets.1.get(at) {
+            return Ok(*peer);
+        }
         let address = self.vector.address(number).ok_or(Errno(FI_EINVAL))?;
-        Ok(self.links.at(address))
+        let peer = self.links.at(address);
+        if self.targets.1.len() <= at {
+            self.targets.1.resize(at + 1, None);
+        }
+        self.targets.1[at] = Some(peer);
+        Ok(peer)
     }
 
     /// Whose messages a receive takes.
@@ -163,25 +176,26 @@ impl Core {
         }
         let to = self.target(message.to)?;
         let (report, context) = self.transmit_report(message.flags, message.wanted);
+        let label = match message.kind {
+            MessageKind::Plain => Label::Message,
+            MessageKind::Tagged(tag) => Label::Tagged(tag),
+        };
+        let done = done_when(message.flags);
+        let hold = hold(message.flags, message.wanted);
+        let len: usize = message.spans.iter().map(|span| span.len()).sum();
+        // Who injects too much is told so by the engine.
+        let may_go = done == DoneWhen::Transmitted && (hold == Hold::UntilDone || len as u64 <= MAX_INJECT);
+        if may_go && self.say_now(to, label, &message.spans, message.data) {
+            self.reporter.sent(label, len, report, context);
+            return Ok(());
+        }
         // What a peer reads is in one piece.
         let payload = match message.spans.len() {
             0 | 1 => self.buffers.lend(message.spans),
             _ => self.buffers.gather(&message.spans),
         };
         let id = self.remember(context, OperationKind::Once, &[payload]);
-        let send = Send {
-            to,
-            label: match message.kind {
-                MessageKind::Plain => Label::Message,
-                MessageKind::Tagged(tag) => Label::Tagged(tag),
-            },
-            payload,
-            data: message.data,
-            hold: hold(message.flags, message.wanted),
-            done: done_when(message.flags),
-            report,
-            context: id,
-        };
+        let send = Send { to, label, payload, data: message.data, hold, done, report, context: id };
         let result = self.engine.post_send(send, &mut self.buffers);
         self.posted(id, result)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use pathweave_tagged::{Completion, Failure, Kind, Label, Release, Report};
+use pathweave_tagged::{Completion, Failure, Kind, Label, Piece, Release, Report};
 
 use crate::abi::errno::*;
 use crate::abi::fabric::*;
@@ -43,6 +43,43 @@ pub(crate) struct Reporter {
     pub(crate) counters: Vec<BoundCounter>,
     /// Entries of peers' writes that the application has read.
     pub(crate) notices_read: Arc<AtomicU64>,
+    pub(crate) tray: Tray,
+}
+
+/// The entry that goes to a caller who looks into an empty queue, past the queue. Behind it entries go into the queue, so they stay
+/// in order.
+#[derive(Default)]
+pub(crate) struct Tray {
+    /// The address of the queue.
+    queue: Option<usize>,
+    entry: Option<Entry>,
+}
+
+impl Tray {
+    /// A caller looks into this queue.
+    pub(crate) fn hold_out(&mut self, queue: Option<usize>) {
+        self.queue = queue;
+    }
+
+    /// It takes what there is.
+    pub(crate) fn take_back(&mut self) -> Option<Entry> {
+        self.queue = None;
+        self.entry.take()
+    }
+
+    /// Puts in an entry for a queue, or gives it back.
+    fn put(&mut self, queue: &Queue, entry: Entry) -> Option<Entry> {
+        let fits = self.queue == Some(queue.address()) && entry.error.is_none() && queue.is_empty();
+        // Of the first alone is it known that none is before it.
+        if self.queue == Some(queue.address()) {
+            self.queue = None;
+        }
+        if !fits {
+            return Some(entry);
+        }
+        self.entry = Some(entry);
+        None
+    }
 }
 
 /// What an entry says that the engine does not know.
@@ -72,7 +109,7 @@ impl Reporter {
     }
 
     /// Something has ended.
-    pub(crate) fn report(&self, done: &Completion, local: Local) {
+    pub(crate) fn report(&mut self, done: &Completion, local: Local) {
         self.count(done);
         if done.report == Report::Count && done.result.is_ok() {
             return;
@@ -83,7 +120,7 @@ impl Reporter {
         };
         let Some(bound) = bound else { return };
         let notice = (done.kind == Kind::RemoteWrite).then(|| self.notices_read.clone());
-        bound.queue.push(Entry {
+        let entry = Entry {
             context: local.context,
             flags: flags_of(done),
             len: done.len as usize,
@@ -93,7 +130,30 @@ impl Reporter {
             source: local.source,
             error: done.result.err().map(trouble),
             notice,
-        });
+        };
+        if let Some(entry) = self.tray.put(&bound.queue, entry) {
+            bound.queue.push(entry);
+        }
+    }
+
+    /// A message has been sent at once.
+    pub(crate) fn sent(&mut self, label: Label, len: usize, report: Report, context: usize) {
+        if report == Report::Count && self.counters.is_empty() {
+            return;
+        }
+        let done = Completion {
+            context: 0,
+            kind: Kind::Send(label),
+            report,
+            result: Ok(()),
+            len: len as u64,
+            data: None,
+            peer: None,
+            into: Piece::NONE,
+            release: Release::No,
+            region: None,
+        };
+        self.report(&done, Local { context, address: 0, source: FI_ADDR_NOTAVAIL });
     }
 
     fn count(&self, done: &Completion) {

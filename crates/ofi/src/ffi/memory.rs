@@ -93,7 +93,7 @@ impl Span {
 ///
 /// # Safety
 /// As [`Span::new`], for each of the `count` elements, which are there.
-pub(crate) unsafe fn spans(iov: *const iovec, count: usize, most: usize) -> Answer<Vec<Span>> {
+pub(crate) unsafe fn spans(iov: *const iovec, count: usize, most: usize) -> Answer<Spans> {
     if count > most || (count > 0 && iov.is_null()) {
         return Err(Errno(FI_EINVAL));
     }
@@ -124,7 +124,7 @@ pub(crate) unsafe fn one(start: *const c_void, len: usize) -> Answer<Spans> {
 /// As [`spans`].
 pub(crate) unsafe fn several(iov: *const iovec, count: usize) -> Answer<Spans> {
     // SAFETY: as the caller says.
-    Ok(unsafe { spans(iov, count, IOV_LIMIT) }?.into())
+    unsafe { spans(iov, count, IOV_LIMIT) }
 }
 
 fn parts(spans: &[Span]) -> Vec<(usize, usize)> {

@@ -63,7 +63,7 @@ impl Counter {
     /// What it has counted, after a progress pass.
     pub(crate) fn read(&self) -> Counts {
         self.makers.each(|maker| {
-            maker.progress();
+            maker.progress(None);
         });
         lock(&self.state).counts
     }

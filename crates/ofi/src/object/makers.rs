@@ -1,41 +1,53 @@
 //! The endpoints whose operations end at a queue or a counter.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use super::{Progress, lock};
 
-/// Under a lock of their own: what they make comes to the queue or the counter, which has its lock.
+/// The first is found without a lock: most queues have no other. The lock of the others is their own: what they make comes to
+/// the queue or the counter, which has its lock.
 #[derive(Default)]
-pub(crate) struct Makers(Mutex<Vec<Weak<dyn Progress>>>);
+pub(crate) struct Makers {
+    first: OnceLock<Weak<dyn Progress>>,
+    others: Mutex<Vec<Weak<dyn Progress>>>,
+    count: AtomicUsize,
+}
 
 impl Makers {
     /// An endpoint more, if it is not yet there.
     pub(crate) fn add(&self, maker: Weak<dyn Progress>) {
-        let mut makers = lock(&self.0);
-        makers.retain(|maker| maker.strong_count() > 0);
-        if !makers.iter().any(|known| known.ptr_eq(&maker)) {
-            makers.push(maker);
+        if self.first.get_or_init(|| maker.clone()).ptr_eq(&maker) {
+            return;
         }
+        let mut others = lock(&self.others);
+        others.retain(|maker| maker.strong_count() > 0);
+        if !others.iter().any(|known| known.ptr_eq(&maker)) {
+            others.push(maker);
+        }
+        self.count.store(others.len(), Ordering::Release);
     }
 
     /// The endpoint, if there is one and no other.
     pub(crate) fn only(&self) -> Option<Arc<dyn Progress>> {
-        match &lock(&self.0)[..] {
-            [maker] => maker.upgrade(),
-            _ => None,
-        }
+        let (mut found, mut count) = (None, 0);
+        self.each(|maker| {
+            found = Some(maker);
+            count += 1;
+        });
+        found.filter(|_| count == 1)
     }
 
     /// Calls `work` with each endpoint that is still there; not under the lock.
-    pub(crate) fn each(&self, mut work: impl FnMut(&dyn Progress)) {
-        let (mut at, mut count) = (0, 1);
-        while at < count {
-            let makers = lock(&self.0);
-            count = makers.len();
-            let maker = makers.get(at).and_then(Weak::upgrade);
-            drop(makers);
+    pub(crate) fn each(&self, mut work: impl FnMut(Arc<dyn Progress>)) {
+        if let Some(maker) = self.first.get().and_then(Weak::upgrade) {
+            work(maker);
+        }
+        let mut at = 0;
+        while at < self.count.load(Ordering::Acquire) {
+            let maker = lock(&self.others).get(at).and_then(Weak::upgrade);
             if let Some(maker) = maker {
-                work(&*maker);
+                work(maker);
             }
             at += 1;
         }

@@ -14,13 +14,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pathweave_datapath::Device;
 
+use queue::Entry;
+
 /// For what is looked up with every message.
 pub(crate) type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// What a queue or a counter waits for can be made by running this: an endpoint.
 pub(crate) trait Progress: Send + Sync {
-    /// Does what can be done at once.
-    fn progress(&self) -> Next;
+    /// Does what can be done at once, for who looks into the queue at this address, if it has one that is empty. The first entry
+    /// that it would find there afterwards may come back instead.
+    fn progress(&self, queue: Option<usize>) -> (Next, Option<Entry>);
     /// The same, before the caller goes to sleep: whatever comes from now on is seen by somebody else.
     fn rest(&self);
     /// Where a caller sleeps best: at what its peers' packets come to, if it is the caller's to look after them. Whatever comes

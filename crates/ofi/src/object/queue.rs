@@ -73,6 +73,13 @@ pub(crate) struct Trouble {
     pub(crate) cut: usize,
 }
 
+/// What who makes entries is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asks {
+    ForEntry,
+    ForNothing,
+}
+
 struct State {
     entries: VecDeque<Entry>,
     arming: Arming,
@@ -124,14 +131,27 @@ impl Queue {
         self.waiting.notify(&mut state.arming);
     }
 
-    /// Asks whoever can make entries to do so.
-    fn make(&self) -> Next {
-        let mut next = None;
+    /// Asks whoever can make entries to do so, for a caller that takes some if `asks` says so and has found none: the first may
+    /// come back at once.
+    fn make(&self, asks: Asks) -> (Next, Option<Entry>) {
+        let (mut next, mut found) = (None, None);
         self.makers.each(|maker| {
-            let wish = maker.progress();
+            let asker = (asks == Asks::ForEntry && found.is_none()).then(|| self.address());
+            let (wish, entry) = maker.progress(asker);
+            found = found.take().or(entry);
             next = Some(if next == Some(Next::Yield) { Next::Yield } else { wish });
         });
-        next.unwrap_or(Next::Yield)
+        (next.unwrap_or(Next::Yield), found)
+    }
+
+    /// By which makers know it.
+    pub(crate) fn address(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    /// Whether nothing is here.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
     }
 
     /// The same, before a sleep.
@@ -148,12 +168,24 @@ impl Queue {
             Err(Errno(FI_EAGAIN)) => {}
             // Asked for none: whoever asks so wants progress.
             Ok(0) => {
-                self.make();
+                self.make(Asks::ForNothing);
                 return Ok(0);
             }
             other => return other,
         }
-        let next = self.make();
+        let (next, first) = self.make(if count == 0 { Asks::ForNothing } else { Asks::ForEntry });
+        if let Some(first) = first {
+            if let Some(notice) = &first.notice {
+                notice.fetch_add(1, Ordering::Relaxed);
+            }
+            take(0, &first);
+            // What is behind it; an error is told next time.
+            let behind = match count {
+                1 => 0,
+                _ => self.take(count - 1, &mut |index, entry| take(index + 1, entry)).unwrap_or(0),
+            };
+            return Ok(1 + behind);
+        }
         let found = self.take(count, &mut take);
         if next == Next::Yield && matches!(found, Err(Errno(FI_EAGAIN))) {
             // Who polls in a loop leaves the core to the thread that it waits for, where there are too few.
@@ -162,7 +194,7 @@ impl Queue {
         found
     }
 
-    fn take(&self, count: usize, take: &mut impl FnMut(usize, &Entry)) -> Answer<usize> {
+    fn take(&self, count: usize, take: &mut dyn FnMut(usize, &Entry)) -> Answer<usize> {
         // Whoever knows of one has pushed it himself or was told of it later than it was counted.
         if self.count.load(Ordering::Relaxed) == 0 {
             return Err(Errno(FI_EAGAIN));
@@ -201,7 +233,7 @@ impl Queue {
                 Err(Errno(FI_EAGAIN)) => {}
                 other => return other,
             }
-            self.make();
+            self.make(Asks::ForNothing);
             if self.count.load(Ordering::Relaxed) > 0 {
                 continue;
             }
@@ -273,6 +305,7 @@ impl Queue {
 mod tests {
     use super::*;
     use crate::abi::errno::FI_ETRUNC;
+    use pathweave_datapath::Device;
     use std::thread;
 
     fn entry(context: usize) -> Entry {
@@ -301,6 +334,37 @@ mod tests {
         assert_eq!(read(&queue, 8), Err(Errno(FI_EAVAIL)));
         assert_eq!(queue.read_error().unwrap().error.unwrap().cut, 9);
         assert_eq!(read(&queue, 8), Ok(vec![4]));
+    }
+
+    /// Makes the entries 1 and 2 at each look, the first for the caller's hand.
+    struct Maker(Weak<Queue>);
+
+    impl Progress for Maker {
+        fn progress(&self, asker: Option<usize>) -> (Next, Option<Entry>) {
+            let queue = self.0.upgrade().unwrap();
+            let handed = (asker == Some(queue.address())).then(|| entry(1));
+            if handed.is_none() {
+                queue.push(entry(1));
+            }
+            queue.push(entry(2));
+            (Next::Look, handed)
+        }
+        fn rest(&self) {}
+        fn bed(&self) -> Option<Device> {
+            None
+        }
+    }
+
+    #[test]
+    fn what_is_handed_to_the_caller_comes_before_what_is_in_the_queue() {
+        let queue = Arc::new(queue());
+        let maker: Arc<dyn Progress> = Arc::new(Maker(Arc::downgrade(&queue)));
+        queue.fed_by(Arc::downgrade(&maker));
+        assert_eq!(read(&queue, 8), Ok(vec![1, 2]));
+        assert_eq!(read(&queue, 1), Ok(vec![1]));
+        assert_eq!(read(&queue, 8), Ok(vec![2]));
+        assert_eq!(read(&queue, 0), Ok(vec![]), "who asks for none gets none, and it is kept");
+        assert_eq!(read(&queue, 8), Ok(vec![1, 2]));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::lock;
 use super::uses::Uses;
@@ -23,6 +24,8 @@ struct State {
 #[derive(Default)]
 pub(crate) struct Vector {
     pub(crate) uses: Uses,
+    /// Grows with each change.
+    version: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -42,6 +45,7 @@ impl Vector {
             None => return None,
         };
         state.entries[index] = Some(address);
+        self.version.fetch_add(1, Ordering::Release);
         state.numbers.entry(canonical(address)).or_default().push(index as u64);
         Some(index as u64)
     }
@@ -54,6 +58,7 @@ impl Vector {
         };
         let Some(address) = state.entries[index].take() else { return false };
         state.free.push(index);
+        self.version.fetch_add(1, Ordering::Release);
         if let Some(numbers) = state.numbers.get_mut(&canonical(address)) {
             numbers.retain(|known| *known != number);
             if numbers.is_empty() {
@@ -61,6 +66,11 @@ impl Vector {
             }
         }
         true
+    }
+
+    /// What was looked up stays true as long as this does not change.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// The address of an entry.
