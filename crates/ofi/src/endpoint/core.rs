@@ -187,7 +187,8 @@ impl Core {
     /// Whether the application, which has looked so often, is to look at the device, too: where memory is shared that costs more
     /// than all the rest, and is done the less often the longer nothing has happened there.
     pub(super) fn looks_at_device(&mut self, looks: u64) -> bool {
-        !self.neighbours.is_any() || self.visits.is_due(looks, self.unanswered > 0)
+        !self.neighbours.is_any()
+            || self.visits.is_due(looks, self.unanswered > 0 || self.neighbours.use_device())
     }
 
     /// What can be done at once without the device: what has come through shared memory. True if anything has.

@@ -259,6 +259,11 @@ impl Neighbours {
         }
     }
 
+    /// Whether a neighbour cannot copy from memory here, so that the device carries what it reads.
+    pub(super) fn use_device(&self) -> bool {
+        self.lanes.iter().any(|(_, neighbour)| !neighbour.is_direct)
+    }
+
     /// Whether there is any lane.
     pub(super) fn is_any(&self) -> bool {
         !self.keys.is_empty()
