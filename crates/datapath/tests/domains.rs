@@ -172,3 +172,22 @@ fn keys_are_random_and_come_once() {
         assert!((450..750).contains(&set), "bit {bit} is 1 in {set} of 1,200 keys");
     }
 }
+
+/// The application may tell a peer of a key by other means than the device, which are faster than it: shared memory, for one.
+#[test]
+fn a_region_is_open_for_what_arrives_after_it_was_asked_for() {
+    const OTHERS: usize = 4_000;
+    let pair = Pair::with(&config());
+    let source = region_of(&[7; BYTES]);
+    let target = Region::zeroed(BYTES).unwrap();
+    for turn in 0..5 {
+        // More than the loop takes at a time, so that it looks for arrivals before it has taken the last.
+        let others: Vec<Registration> = (0..OTHERS)
+            .map(|_| pair.server.begin_register(&source, 0, Access::READ).unwrap())
+            .collect();
+        let place = others.last().unwrap().remote(0);
+        pair.near.read(turn, target.all(), place).unwrap();
+        assert_eq!(pair.near.wait(PATIENCE).unwrap().status, Status::Success, "turn {turn}");
+        assert_eq!(target.to_vec(0..BYTES).unwrap(), [7; BYTES]);
+    }
+}

@@ -323,9 +323,8 @@ impl Device {
         Ok(registration)
     }
 
-    /// As [`register_at`](Device::register_at), without waiting for the loop: the key is there at once, and what is posted
-    /// behind this on the device's connections finds the region open. See [`Registration::wait_open`] for peers that are told
-    /// of it otherwise.
+    /// As [`register_at`](Device::register_at), without waiting for the loop: the key is there at once, and whatever a peer sends
+    /// after it was told of the key finds the region open, however it was told.
     ///
     /// # Errors
     /// [`RegisterError`].

@@ -55,8 +55,8 @@ impl Registration {
         Ok(Registration { inner: inner.clone(), region: region.clone(), rkey, address, open: true })
     }
 
-    /// Waits until it is open, for peers that are told of it otherwise than over this device: what arrives from then on
-    /// finds it so. What is posted on this device's connections, and follows from that, finds it so in any case.
+    /// Waits until it is open. No peer needs that: a packet that was sent after the registration began, however the peer was told
+    /// of it, finds it open. What the wait tells is that the device is alive.
     ///
     /// # Errors
     /// [`RegisterError::DeviceClosed`].

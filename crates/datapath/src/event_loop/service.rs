@@ -136,12 +136,22 @@ pub(crate) trait Service: Send + Sized {
             log::error!("the hook of {} has panicked: {}", self.io().local, message(&*panic));
             self.io_mut().counts.panics += 1;
         }
+        self.take_waiting_commands();
+    }
+
+    /// Takes all that the application has asked for until now.
+    fn take_waiting_commands(&mut self) {
         let asked = self.shared().commands.len();
         self.take_some_commands(asked);
     }
 
     /// Datagrams have arrived.
     fn on_received(&mut self, received: Received<'_>) {
+        // A packet may use memory whose key the application gave to the peer by other means than this device, after it had asked
+        // for the memory to be opened. So what was asked for before the packet arrived is done before the packet is.
+        if !self.shared().commands.is_empty() {
+            self.take_waiting_commands();
+        }
         let io = self.io_mut();
         // When they arrived, if the kernel says so, rather than when the loop got round to them; but never before what
         // the transport was told last.
