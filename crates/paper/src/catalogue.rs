@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{PaperError, unknown};
 use crate::model::{FigureFile, PaperFile};
+use crate::record;
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/papers");
 
@@ -78,7 +79,8 @@ impl Catalogue {
             let mut files = Files::new();
             for entry in std::fs::read_dir(&path).map_err(failed(&path))? {
                 let file = entry.map_err(failed(&path))?.path();
-                if file.extension().is_some_and(|extension| extension == "toml") {
+                let record = file.file_name().is_some_and(|name| name == record::FILE);
+                if record || file.extension().is_some_and(|extension| extension == "toml") {
                     let text = read_text_file(&file, MAX_FILE_BYTES)
                         .map_err(|message| PaperError::File { file: file.display().to_string(), message })?;
                     files.insert(file.file_name().unwrap_or_default().to_string_lossy().into_owned(), text);
@@ -108,6 +110,13 @@ impl Catalogue {
             figure.series.append(&mut figure.more);
             figures.push(Figure { id: id.clone(), file: figure });
         }
+        for shown in &file.shown {
+            let ids = || file.figures.iter().map(String::as_str);
+            if let Some(id) = shown.figures.iter().find(|id| !file.figures.contains(id)) {
+                let message = format!("\"{}\": {}", shown.name, unknown("figure", id, ids()));
+                return Err(PaperError::File { file: format!("papers/{name}/paper.toml"), message });
+            }
+        }
         Ok(Paper { name: name.to_owned(), file, figures, files: files.clone() })
     }
 }
@@ -129,8 +138,8 @@ impl Paper {
         })
     }
 
-    /// Text of a scenario file of this paper.
-    pub(crate) fn scenario(&self, file: &str) -> Option<&str> {
+    /// Text of a scenario file, or another, of this paper.
+    pub(crate) fn text(&self, file: &str) -> Option<&str> {
         self.files.get(file).map(String::as_str)
     }
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_results::Quantity;
 use serde::Serialize;
 
-use crate::model::{Against, Claim, Compare, Over, Panel, PlotKind, Series, Show, Variant, plain};
+use crate::model::{Against, Claim, Compare, Over, Panel, PlotKind, Series, Variant, plain};
 use crate::plan::{FigurePlan, Plan};
 use crate::rivals;
+use crate::select::Size;
 use pathweave_results::Estimate;
 
 /// A claim and what we have to say about it.
@@ -32,6 +32,17 @@ pub struct Verdict {
     pub detail: Detail,
 }
 
+impl Verdict {
+    /// "agrees", "does not agree", or "undecided" where it cannot be told; a mean that agrees does so whatever its interval.
+    pub fn word(&self) -> &'static str {
+        match (self.agrees, self.detail.undecided) {
+            (true, _) => "agrees",
+            (false, true) => "undecided",
+            (false, false) => "does not agree",
+        }
+    }
+}
+
 /// What stands behind a [`Verdict`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Detail {
@@ -41,12 +52,31 @@ pub struct Detail {
     pub estimate: Option<Estimate>,
     /// What agrees.
     pub rule: String,
+    /// The interval holds values that agree and values that do not, or there is no number.
+    pub undecided: bool,
+    /// A bar of this project, which the publication does not state, or another reading of a claim.
+    pub aside: bool,
 }
 
 /// All claims of all figures.
 pub fn verdicts(plan: &Plan) -> Vec<Verdict> {
-    let figures = plan.figures.iter();
-    figures.flat_map(|f| f.figure.file.claim.iter().flat_map(|claim| judge(f, claim))).collect()
+    let mut verdicts = Vec::new();
+    for figure in &plan.figures {
+        for claim in &figure.figure.file.claim {
+            verdicts.extend(judge(figure, claim).into_iter().map(|verdict| at(plan.size, claim, verdict)));
+        }
+    }
+    verdicts
+}
+
+/// A claim about the other size shows what was measured, and is not judged by it.
+fn at(size: Size, claim: &Claim, mut verdict: Verdict) -> Verdict {
+    if !size.is(claim.only) {
+        verdict.agrees = false;
+        verdict.why = format!("undecided: {} has another size than the claim", size.flag());
+        verdict.detail.undecided = true;
+    }
+    verdict
 }
 
 /// One verdict a variant; none if none of the claim's panels runs.
@@ -84,6 +114,7 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> Verd
         Some(Variant::Published) => claim.why.published.clone(),
         _ => claim.why.repaired.clone(),
     };
+    let undecided = (open && !missing) || why == NOT_MEASURED;
     let mut text = estimate.map_or("none".to_owned(), |e| measured(claim, e, span));
     text.extend(rival.map(|rival| format!(" against {rival}")));
     if figure.figure.file.plot.kind == PlotKind::HeatMap && seen.rows.len() > 1 {
@@ -102,7 +133,13 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> Verd
         measured: text,
         agrees,
         why,
-        detail: Detail { source: claim.source.clone(), estimate, rule: rule(claim) },
+        detail: Detail {
+            source: claim.source.clone(),
+            estimate,
+            rule: rule(claim),
+            undecided,
+            aside: claim.aside || !claim.is_published(),
+        },
     }
 }
 
@@ -145,6 +182,9 @@ fn gather(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>, rival: O
 const UNDECIDED: &str =
     "undecided: the 95 % interval reaches across the limit, more seeds are needed to tell";
 
+/// Said where a number does not exist though every flow finished.
+const NOT_MEASURED: &str = "not measured: a run is missing, or what it is compared with is 0 in one";
+
 /// Whether the interval holds values that agree and values that do not.
 fn undecided(claim: &Claim, estimate: Estimate) -> bool {
     let Some(half) = estimate.ci95 else { return false };
@@ -164,7 +204,7 @@ fn not_measured(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) ->
     let unfinished: usize =
         points.flat_map(|point| point.observed.iter().flatten()).map(|o| o.unfinished).sum();
     match unfinished {
-        0 => "not measured: a run is missing, or what it is compared with is 0 in one".to_owned(),
+        0 => NOT_MEASURED.to_owned(),
         n => format!("{n} flows did not finish, so there is no number to compare"),
     }
 }
@@ -301,20 +341,6 @@ fn rule(claim: &Claim) -> String {
         (None, None) => "any".to_owned(),
     };
     if claim.tolerance > 0.0 { format!("{bounds}, +- {}", show(claim.tolerance)) } else { bounds }
-}
-
-impl Show {
-    /// The number as text.
-    pub fn show(self, value: f64) -> String {
-        match self {
-            Show::Ratio => format!("{value:.2}x"),
-            Show::Percent => format!("{:.1} %", value * 100.0),
-            Show::Time => Quantity::TimeNs.show(value),
-            Show::Rate => Quantity::RateBps.show(value),
-            Show::Bytes => format!("{value:.0} B"),
-            Show::Plain => Quantity::Plain.show(value),
-        }
-    }
 }
 
 impl FigurePlan {

@@ -1,10 +1,13 @@
 //! The page of a paper: pictures, claims, measures, and how to make them again.
 
 use crate::claims::Verdict;
+use crate::figures::verdict_text;
 use crate::maps;
 use crate::model::{PlotKind, Variant};
 use crate::plan::{FigurePlan, Plan};
+use crate::record::Recorded;
 use crate::select::Size;
+use crate::standing::{Standing, judgement};
 use crate::table::{quantity, ranking};
 use crate::write::{Settings, stem};
 
@@ -18,7 +21,7 @@ background:var(--page);overflow-wrap:break-word}a{color:var(--link)}\
 table{border-collapse:collapse;font-size:14px;margin:.6rem 0;display:block;overflow-x:auto;overflow-wrap:normal}\
 td,th{border-bottom:1px solid var(--line);padding:.25rem .7rem;text-align:left;vertical-align:top}\
 th{font-weight:600}svg{max-width:100%;height:auto}.yes{color:var(--good);white-space:nowrap}\
-.no{color:var(--bad);white-space:nowrap}.note{color:var(--soft)}code,pre{font-size:13px;background:var(--box)}\
+.no{color:var(--bad);white-space:nowrap}.open{white-space:nowrap}.note{color:var(--soft)}code,pre{font-size:13px;background:var(--box)}\
 pre{padding:.7rem;overflow-x:auto}summary{cursor:pointer}\
 .claims td:nth-last-child(6){min-width:11rem}.claims td:nth-last-child(3){min-width:8rem}.claims td:last-child{min-width:13rem}";
 
@@ -31,6 +34,7 @@ pub(crate) fn html(
 ) -> String {
     let file = &plan.paper.file;
     let mut body = format!("<h1>{}</h1>\n<p>{}</p>\n", escape(&file.title), escape(&file.citation));
+    body.push_str(&standings(plan, verdicts));
     for note in &file.notes {
         body.push_str(&format!("<p>{}</p>\n", escape(note)));
     }
@@ -53,6 +57,45 @@ pub(crate) fn html(
          content=\"width=device-width\"><title>{}</title><style>{STYLE}{}</style></head>\n<body>\n{body}</body></html>\n",
         escape(&file.title),
         maps::style(plan)
+    )
+}
+
+/// How each figure stands that the publication claims something of, and the one reason where it is not reproduced.
+fn standings(plan: &Plan, verdicts: &[Verdict]) -> String {
+    let (mut rows, mut all) = (String::new(), Vec::new());
+    let variant = plan.paper.file.judged;
+    for figure in &plan.figures {
+        let id = &figure.figure.id;
+        let claims: Vec<Recorded> =
+            verdicts.iter().filter(|v| v.figure == *id).map(Recorded::from).collect();
+        let Some(judged) = judgement(&claims, variant) else { continue };
+        let class = match judged.standing {
+            Standing::Reproduced => "yes",
+            Standing::Refuted => "no",
+            Standing::InPart | Standing::Undecided => "open",
+        };
+        rows.push_str(&format!(
+            "<tr><td><a href=\"#{}\">{}</a></td><td>{}</td><td class=\"{class}\">{}</td><td>{}</td><td>{}</td></tr>\n",
+            stem(id),
+            name(figure),
+            escape(&figure.figure.file.title),
+            judged.standing.word(),
+            judged.count(),
+            escape(&judged.reason()),
+        ));
+        all.push(judged.standing);
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    format!(
+        "<h2>Verdict</h2>\n<p><strong>{}</strong></p>\n<table><tr><th>Figure</th><th>Shows</th><th>Verdict</th>\
+         <th>Claims</th><th>Why not</th></tr>\n{rows}</table>\n<p class=\"note\">Reproduced: every claim of the paper \
+         holds. In part: some hold. Refuted: none holds. Undecided: claims decide that cannot be told, because an interval \
+         reaches across the limit or the runs are shorter than the claim needs. Where a scheme runs as printed and repaired, \
+         the {} one is judged here; both are below. Bars of this project and other readings of a claim do not count.</p>\n",
+        verdict_text(all),
+        variant.unwrap_or(Variant::Repaired).name(),
     )
 }
 
@@ -160,7 +203,11 @@ fn claims(verdicts: &[&Verdict], with_figure: bool) -> String {
             let (stem, id) = (stem(&verdict.figure), &verdict.figure);
             text.push_str(&format!("<td><a href=\"#{stem}\">{id}</a></td>"));
         }
-        let (class, word) = if verdict.agrees { ("yes", "yes") } else { ("no", "no") };
+        let (class, word) = match (verdict.agrees, verdict.detail.undecided) {
+            (true, _) => ("yes", "yes"),
+            (false, true) => ("open", "undecided"),
+            (false, false) => ("no", "no"),
+        };
         text.push_str(&format!(
             "<td>{}</td><td>{}<br><span class=\"note\">{}</span></td><td>{}</td><td>{}</td>\
              <td class=\"{class}\">{word}<br><span class=\"note\">{}</span></td><td>{}</td></tr>\n",

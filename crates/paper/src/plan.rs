@@ -204,7 +204,7 @@ impl Plan {
         };
         let (text, name) = match figure.file.scenario.as_ref() {
             Some(Value::String(file)) => {
-                let text = self.paper.scenario(file);
+                let text = self.paper.text(file);
                 (text.ok_or_else(|| wrong(&format!("there is no scenario {file}")))?.to_owned(), file.clone())
             }
             Some(Value::Table(table)) => (table.to_string(), format!("{}.toml", figure.id)),

@@ -16,12 +16,18 @@ pub enum Size {
 impl Size {
     /// Whether it is the only one at which `panel` runs, or one of both.
     pub(crate) fn has(self, panel: &Panel) -> bool {
-        match panel.only {
+        self.is(panel.only)
+    }
+
+    /// Whether it is the only one, where there is one.
+    pub(crate) fn is(self, only: Option<Only>) -> bool {
+        match only {
             None => true,
             Some(Only::Quick) => self == Size::Quick,
             Some(Only::Full) => self == Size::Full,
         }
     }
+
     /// The flag that selects it.
     pub fn flag(self) -> &'static str {
         match self {

@@ -26,7 +26,7 @@ pub fn claims_text(verdicts: &[Verdict]) -> String {
         }
         let who =
             if verdict.variant.is_empty() { "ours".to_owned() } else { format!("ours, {}", verdict.variant) };
-        let word = if verdict.agrees { "agrees" } else { "does not agree" };
+        let word = verdict.word();
         text.push_str(&format!("    {who:<18}  {}: {word} ({})\n", verdict.measured, verdict.detail.rule));
         if !verdict.why.is_empty() {
             text.push_str(&format!("    {:<18}  why: {}\n", "", verdict.why));

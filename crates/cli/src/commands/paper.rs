@@ -2,7 +2,7 @@
 
 use clap::Args;
 use pathweave_paper::{
-    Catalogue, Destination, KeptRuns, Look, PaperError, Plan, Selection, Settings, Size, claims_text, json,
+    Catalogue, Destination, KeptRuns, Look, PaperError, Plan, Record, Selection, Settings, Size, claims_text, json,
     rankings_text, scores_text, verdicts,
 };
 use pathweave_sim::SimSpec;
@@ -49,6 +49,9 @@ pub(crate) struct PaperArgs {
     /// Read papers from this folder instead of those that are part of the program
     #[arg(long, value_name = "DIR")]
     pub(crate) papers: Option<PathBuf>,
+    /// Put what comes out for each figure into FILE, beside what it has of others: papers/NAME/results.json
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["panel", "series"])]
+    pub(crate) record: Option<PathBuf>,
     /// Say nothing but errors and where the page is
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
@@ -69,6 +72,8 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     let size = if args.full { Size::Full } else { Size::Quick };
     let selection =
         Selection { figure: args.figure.clone(), panels: args.panel.clone(), series: args.series.clone() };
+    let record = args.record.as_deref().map(|path| Record::read(path).map(|record| (path, record)));
+    let record = record.transpose().map_err(failure)?;
     let plan = Plan::new(paper, &selection, size, args.seeds).map_err(failure)?;
     let destination = Destination::open(&args.out.join(&args.name)).map_err(failure)?;
     let interrupt = Interrupt::listen_saying("stopping: finished runs are kept; Ctrl-C again stops at once")?;
@@ -82,6 +87,10 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
         partial: !finished,
     };
     destination.write(&plan, &verdicts, &settings).map_err(failure)?;
+    // Half of a figure's runs are no result.
+    if let Some((path, record)) = record.filter(|_| finished) {
+        record.with(&plan, &verdicts, &settings.version).write(path).map_err(failure)?;
+    }
     if args.json {
         terminal::out(&json(&verdicts));
     } else {

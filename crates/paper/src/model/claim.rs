@@ -1,9 +1,10 @@
 //! What was published, and how it is judged.
 
+use pathweave_results::Quantity;
 use serde::Deserialize;
 use toml::Value;
 
-use super::Role;
+use super::{Only, Role};
 
 /// What was published.
 #[derive(Clone, Debug, Deserialize)]
@@ -47,9 +48,22 @@ pub struct Claim {
     pub tolerance: f64,
     /// How the number is shown.
     pub show: Show,
+    /// It is judged at this size only. Absent: at both.
+    pub only: Option<Only>,
+    /// Another reading of a claim that is there already: judged and shown, but how the figure stands does not hinge on it.
+    #[serde(default)]
+    pub aside: bool,
     /// Why it does not agree, where that is known.
     #[serde(default)]
     pub why: Why,
+}
+
+impl Claim {
+    /// Whether the publication states it. Of our own bars `source` begins with another word than "section", "table",
+    /// "figure" or "appendix".
+    pub fn is_published(&self) -> bool {
+        ["section", "table", "figure", "appendix"].iter().any(|word| self.source.starts_with(word))
+    }
 }
 
 /// Why a claim does not agree.
@@ -134,4 +148,18 @@ pub enum Show {
     Bytes,
     /// "64", as it is.
     Plain,
+}
+
+impl Show {
+    /// The number as text.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Show::Ratio => format!("{value:.2}x"),
+            Show::Percent => format!("{:.1} %", value * 100.0),
+            Show::Time => Quantity::TimeNs.show(value),
+            Show::Rate => Quantity::RateBps.show(value),
+            Show::Bytes => format!("{value:.0} B"),
+            Show::Plain => Quantity::Plain.show(value),
+        }
+    }
 }

@@ -29,6 +29,12 @@ pub struct PaperFile {
     /// Curves of the figures that have none of their own.
     #[serde(default)]
     pub series: Vec<Series>,
+    /// The variant by which the paper's figures stand or fall: the one that comes closest to what was published. Default:
+    /// repaired.
+    pub judged: Option<Variant>,
+    /// What the publication shows, in its order: every figure and table that has a result.
+    #[serde(default)]
+    pub shown: Vec<Shown>,
     /// Changes that panels name, so that a fabric or a traffic is written once.
     #[serde(default)]
     pub part: BTreeMap<String, Part>,
@@ -36,6 +42,22 @@ pub struct PaperFile {
     pub quick: Scale,
     /// `--full`.
     pub full: Scale,
+}
+
+/// A figure, table or part of one, as the publication numbers it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shown {
+    /// "Figure 4a", "Table I".
+    pub name: String,
+    /// What it shows, in our words.
+    pub what: String,
+    /// Ours that repeat it.
+    #[serde(default)]
+    pub figures: Vec<String>,
+    /// Why nothing here repeats it.
+    #[serde(default)]
+    pub no_counterpart: String,
 }
 
 /// Changes under a name, for panels to put together.

@@ -1,0 +1,161 @@
+//! What came out for each figure of a paper, as a file beside it: `results.json`. The table of all figures is made of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalogue::Paper;
+use crate::claims::Verdict;
+use crate::error::PaperError;
+use crate::plan::Plan;
+use crate::write::output;
+
+/// The file of a paper's folder that has it.
+pub(crate) const FILE: &str = "results.json";
+
+/// What came out for the figures of a paper.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// By figure.
+    pub figures: BTreeMap<String, RecordedFigure>,
+}
+
+/// What came out for a figure.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordedFigure {
+    /// "quick" or "full".
+    pub size: String,
+    /// How many seeds.
+    pub seeds: usize,
+    /// What `--quick` shortened, in words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub shortened: String,
+    /// Version of the program.
+    pub version: String,
+    /// Its claims, in its order.
+    pub claims: Vec<Recorded>,
+}
+
+/// A verdict.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// What is claimed.
+    pub claim: String,
+    /// The published number or relation.
+    pub published: String,
+    /// "published" or "repaired"; empty for schemes without variants.
+    pub variant: String,
+    /// What we measured.
+    pub measured: String,
+    /// Whether it holds, within the tolerance.
+    pub agrees: bool,
+    /// The interval holds values that agree and values that do not, or there is no number.
+    pub undecided: bool,
+    /// A bar of this project, which the publication does not state, or another reading of a claim.
+    pub aside: bool,
+    /// Why not, where that is known.
+    pub why: String,
+}
+
+impl From<&Verdict> for Recorded {
+    fn from(verdict: &Verdict) -> Self {
+        Recorded {
+            claim: verdict.claim.clone(),
+            published: verdict.published.clone(),
+            variant: verdict.variant.clone(),
+            measured: verdict.measured.clone(),
+            agrees: verdict.agrees,
+            undecided: verdict.detail.undecided,
+            aside: verdict.detail.aside,
+            why: verdict.why.clone(),
+        }
+    }
+}
+
+impl Record {
+    /// What stands in the file at `path`; nothing if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not what [`Record::update`] writes.
+    pub fn read(path: &Path) -> Result<Self, PaperError> {
+        let wrong = |message: String| PaperError::File { file: path.display().to_string(), message };
+        match fs::read_to_string(path) {
+            Ok(text) => Self::parse(&text).map_err(wrong),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(Record::default()),
+            Err(why) => Err(wrong(why.to_string())),
+        }
+    }
+
+    /// Of the text of a file; the error says what is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|why| format!("no record of a paper's results: {why}"))
+    }
+
+    /// The record with the figures of `plan` in the place of what it had of them, and without those that the paper no longer
+    /// has.
+    pub fn with(mut self, plan: &Plan, verdicts: &[Verdict], version: &str) -> Self {
+        for figure in &plan.figures {
+            let id = &figure.figure.id;
+            let recorded = RecordedFigure {
+                size: plan.size.flag().trim_start_matches('-').to_owned(),
+                seeds: figure.seeds.len(),
+                shortened: figure.says.clone(),
+                version: version.to_owned(),
+                claims: verdicts.iter().filter(|v| v.figure == *id).map(Recorded::from).collect(),
+            };
+            self.figures.insert(id.clone(), recorded);
+        }
+        self.figures.retain(|id, _| plan.paper.file.figures.contains(id));
+        self
+    }
+
+    /// Writes it to `path`.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), PaperError> {
+        let text = serde_json::to_string_pretty(self).expect("plain data with text keys serialises") + "\n";
+        fs::write(path, text).map_err(output(path))
+    }
+}
+
+impl Paper {
+    /// What came out for its figures when it was last recorded; nothing if it never was.
+    ///
+    /// # Errors
+    /// If `results.json` is not what a record is.
+    pub fn record(&self) -> Result<Record, PaperError> {
+        let Some(text) = self.text(FILE) else { return Ok(Record::default()) };
+        let file = format!("papers/{}/{FILE}", self.name);
+        Record::parse(text).map_err(|message| PaperError::File { file, message })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_record_is_refused() {
+        for text in ["", "{}", "{\"figures\": {\"1\": {\"size\": \"quick\"}}}", "{\"figures\": {}, \"more\": 1}"] {
+            let why = Record::parse(text).unwrap_err();
+            assert!(why.starts_with("no record of a paper's results: "), "{text}: {why}");
+        }
+        assert_eq!(Record::parse("{\"figures\": {}}").unwrap(), Record::default());
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let claims = vec![Recorded { claim: "c".to_owned(), undecided: true, ..Recorded::default() }];
+        let figure = RecordedFigure { size: "full".to_owned(), seeds: 3, claims, ..RecordedFigure::default() };
+        let record = Record { figures: BTreeMap::from([("1".to_owned(), figure)]) };
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(Record::parse(&text).unwrap(), record);
+    }
+}

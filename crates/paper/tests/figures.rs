@@ -1,0 +1,50 @@
+//! The table of every published figure, in `docs/papers.md` and on the first page of the documents, is what the recorded results
+//! say. To write it anew: `UPDATE_DOCS=1 cargo test -p pathweave-paper --test figures`. To record results:
+//! `pathweave paper NAME --figure ID --record papers/NAME/results.json`.
+
+use std::path::{Path, PathBuf};
+
+use pathweave_paper::{Catalogue, State, figures_text, overview_text, rows};
+
+/// Figures and tables of the five publications that have a result: not drawings of a design, not parameters of a set-up.
+const PUBLISHED: usize = 47;
+
+#[test]
+fn every_published_figure_has_a_state() {
+    let rows = rows(&Catalogue::embedded()).unwrap();
+    assert_eq!(rows.len(), PUBLISHED);
+    for row in &rows {
+        let name = format!("{} {}", row.paper, row.name);
+        assert_ne!(row.state, State::NotRun, "{name}: {}", row.grounds);
+        assert_eq!(row.state == State::NoCounterpart, row.options.is_empty(), "{name}");
+        assert!(row.grounds.ends_with('.') && !row.grounds.contains("not known"), "{name}: {}", row.grounds);
+    }
+    let mut names: Vec<_> = rows.iter().map(|row| (&row.paper, &row.name)).collect();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), PUBLISHED, "a figure stands twice");
+}
+
+#[test]
+fn the_documents_have_the_table() {
+    let catalogue = Catalogue::embedded();
+    let rows = rows(&catalogue).unwrap();
+    let overview = overview_text(&catalogue, &rows, "papers.md").unwrap();
+    check("README.md", "figures", &overview);
+    check("papers.md", "figures", &figures_text(&catalogue, &rows).unwrap());
+}
+
+/// Of a document in `docs/`, what is between the two comments that name a part.
+fn check(file: &str, part: &str, text: &str) {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file);
+    let document = std::fs::read_to_string(&path).unwrap();
+    let (begin, end) = (format!("<!-- {part}: written by a test -->\n"), format!("<!-- end of {part} -->"));
+    let (head, rest) = document.split_once(&begin).unwrap_or_else(|| panic!("{file} has no \"{begin}\""));
+    let (old, tail) = rest.split_once(&end).unwrap_or_else(|| panic!("{file} has no \"{end}\""));
+    let text = format!("\n{}\n\n", text.trim());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, format!("{head}{begin}{text}{end}{tail}")).unwrap();
+        return;
+    }
+    assert!(old == text, "docs/{file} is out of date; UPDATE_DOCS=1 writes its table anew");
+}
