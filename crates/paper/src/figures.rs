@@ -150,7 +150,7 @@ fn anchor(heading: &str) -> String {
 
 /// Without the word that all names but those of tables begin with.
 fn short(name: &str) -> &str {
-    name.strip_prefix("Figure ").unwrap_or(name)
+    ["Figures ", "Figure "].iter().find_map(|word| name.strip_prefix(word)).unwrap_or(name)
 }
 
 fn capital(text: &str) -> String {
