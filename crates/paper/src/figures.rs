@@ -73,7 +73,8 @@ fn row(paper: &Paper, record: &Record, shown: &Shown) -> Row {
         Some(judged) => (State::Stands(judged.standing), grounds(judged)),
         None => (State::NotRun, "No claim of the paper has been recorded.".to_owned()),
     };
-    let options = found.iter().map(|(id, figure)| format!("--figure {id} --{} --seeds {}", figure.size, figure.seeds));
+    let options =
+        found.iter().map(|(id, figure)| format!("--figure {id} --{} --seeds {}", figure.size, figure.seeds));
     Row {
         paper: paper.name.clone(),
         name: shown.name.clone(),
@@ -94,7 +95,8 @@ fn grounds(judged: &Judgement<'_>) -> String {
 
 /// Markdown: how many rows stand how, with the name of each, a line a paper. `page` is where [`figures_text`] is.
 pub fn overview_text(catalogue: &Catalogue, rows: &[Row], page: &str) -> Result<String, PaperError> {
-    let states: Vec<State> = State::all().filter(|state| rows.iter().any(|row| row.state == *state)).collect();
+    let states: Vec<State> =
+        State::all().filter(|state| rows.iter().any(|row| row.state == *state)).collect();
     let mut text = format!(
         "| | {} |\n|---|{}\n",
         states.iter().map(|state| capital(state.word())).collect::<Vec<_>>().join(" | "),
@@ -104,7 +106,8 @@ pub fn overview_text(catalogue: &Catalogue, rows: &[Row], page: &str) -> Result<
         let heading = heading(catalogue, paper)?;
         text.push_str(&format!("| [{heading}]({page}#{})", anchor(&heading)));
         for state in &states {
-            let names: Vec<&str> = rows.iter().filter(|r| r.state == *state).map(|r| short(&r.name)).collect();
+            let names: Vec<&str> =
+                rows.iter().filter(|r| r.state == *state).map(|r| short(&r.name)).collect();
             text.push_str(&format!(" | {}", names.join(", ")));
         }
         text.push_str(" |\n");
@@ -188,7 +191,8 @@ mod tests {
     fn a_row_says_what_decided_and_why() {
         let claims = [claim(true, ""), claim(false, "there is one path")];
         let judged = judgement(&claims, None).unwrap();
-        let text = "1 of 2 claims hold. Faster than the others: published 20 %, ours 12 %. Why: there is one path.";
+        let text =
+            "1 of 2 claims hold. Faster than the others: published 20 %, ours 12 %. Why: there is one path.";
         assert_eq!(grounds(&judged), text);
         let judged = judgement(&claims[..1], None).unwrap();
         assert_eq!(grounds(&judged), "The claim holds. Faster than the others: published 20 %, ours 12 %.");

@@ -66,8 +66,7 @@ fn standings(plan: &Plan, verdicts: &[Verdict]) -> String {
     let variant = plan.paper.file.judged;
     for figure in &plan.figures {
         let id = &figure.figure.id;
-        let claims: Vec<Recorded> =
-            verdicts.iter().filter(|v| v.figure == *id).map(Recorded::from).collect();
+        let claims: Vec<Recorded> = verdicts.iter().filter(|v| v.figure == *id).map(Recorded::from).collect();
         let Some(judged) = judgement(&claims, variant) else { continue };
         let class = match judged.standing {
             Standing::Reproduced => "yes",

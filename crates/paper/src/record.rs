@@ -143,7 +143,9 @@ mod tests {
 
     #[test]
     fn what_is_no_record_is_refused() {
-        for text in ["", "{}", "{\"figures\": {\"1\": {\"size\": \"quick\"}}}", "{\"figures\": {}, \"more\": 1}"] {
+        for text in
+            ["", "{}", "{\"figures\": {\"1\": {\"size\": \"quick\"}}}", "{\"figures\": {}, \"more\": 1}"]
+        {
             let why = Record::parse(text).unwrap_err();
             assert!(why.starts_with("no record of a paper's results: "), "{text}: {why}");
         }
@@ -153,7 +155,8 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written() {
         let claims = vec![Recorded { claim: "c".to_owned(), undecided: true, ..Recorded::default() }];
-        let figure = RecordedFigure { size: "full".to_owned(), seeds: 3, claims, ..RecordedFigure::default() };
+        let figure =
+            RecordedFigure { size: "full".to_owned(), seeds: 3, claims, ..RecordedFigure::default() };
         let record = Record { figures: BTreeMap::from([("1".to_owned(), figure)]) };
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(Record::parse(&text).unwrap(), record);

@@ -54,9 +54,8 @@ pub fn judgement<'a>(
 ) -> Option<Judgement<'a>> {
     let variant = variant.unwrap_or(Variant::Repaired).name();
     let claims: Vec<&Recorded> = claims.into_iter().filter(|claim| !claim.aside).collect();
-    let better = |claim: &Recorded| {
-        claims.iter().any(|other| other.variant == variant && other.claim == claim.claim)
-    };
+    let better =
+        |claim: &Recorded| claims.iter().any(|other| other.variant == variant && other.claim == claim.claim);
     let (mut held, mut failed, mut open) = (Vec::new(), Vec::new(), Vec::new());
     for &claim in claims.iter().filter(|claim| claim.variant == variant || !better(claim)) {
         let place = match (claim.undecided, claim.agrees) {
@@ -132,7 +131,8 @@ mod tests {
 
     #[test]
     fn claims_together_make_a_standing() {
-        let (yes, no, open) = (claim("y", "", true, false), claim("n", "", false, false), claim("o", "", true, true));
+        let (yes, no, open) =
+            (claim("y", "", true, false), claim("n", "", false, false), claim("o", "", true, true));
         for (claims, expected) in [
             (vec![], None),
             (vec![yes.clone()], Some(Standing::Reproduced)),

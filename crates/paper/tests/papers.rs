@@ -59,7 +59,10 @@ fn every_file_of_a_paper_is_used() {
         for file in paper.files() {
             let figure =
                 file.strip_suffix(".toml").is_some_and(|id| paper.file.figures.iter().any(|f| f == id));
-            let used = file == "paper.toml" || file == "results.json" || figure || scenarios.iter().any(|s| s == file);
+            let used = file == "paper.toml"
+                || file == "results.json"
+                || figure
+                || scenarios.iter().any(|s| s == file);
             assert!(used, "papers/{name}/{file} is neither a figure of paper.toml nor a scenario of one");
         }
     }

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use pathweave_paper::{
-    Catalogue, Destination, KeptRuns, Look, PaperError, Plan, Record, Selection, Settings, Size, claims_text, json,
-    rankings_text, scores_text, verdicts,
+    Catalogue, Destination, KeptRuns, Look, PaperError, Plan, Record, Selection, Settings, Size, claims_text,
+    json, rankings_text, scores_text, verdicts,
 };
 use pathweave_sim::SimSpec;
 use serde::Serialize;
