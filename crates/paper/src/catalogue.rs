@@ -9,7 +9,9 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{PaperError, unknown};
 use crate::model::{FigureFile, PaperFile};
-use crate::record;
+
+/// The file of a paper's folder that has what came out for its figures.
+pub(crate) const RECORD_FILE: &str = "results.json";
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/papers");
 
@@ -79,7 +81,7 @@ impl Catalogue {
             let mut files = Files::new();
             for entry in std::fs::read_dir(&path).map_err(failed(&path))? {
                 let file = entry.map_err(failed(&path))?.path();
-                let record = file.file_name().is_some_and(|name| name == record::FILE);
+                let record = file.file_name().is_some_and(|name| name == RECORD_FILE);
                 if record || file.extension().is_some_and(|extension| extension == "toml") {
                     let text = read_text_file(&file, MAX_FILE_BYTES)
                         .map_err(|message| PaperError::File { file: file.display().to_string(), message })?;

@@ -7,14 +7,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::Paper;
+use crate::catalogue::{Paper, RECORD_FILE};
 use crate::claims::Verdict;
 use crate::error::PaperError;
 use crate::plan::Plan;
-use crate::write::output;
-
-/// The file of a paper's folder that has it.
-pub(crate) const FILE: &str = "results.json";
 
 /// What came out for the figures of a paper.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -121,7 +117,7 @@ impl Record {
     /// If it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), PaperError> {
         let text = serde_json::to_string_pretty(self).expect("plain data with text keys serialises") + "\n";
-        fs::write(path, text).map_err(output(path))
+        fs::write(path, text).map_err(|source| PaperError::Output { path: path.to_owned(), source })
     }
 }
 
@@ -131,8 +127,8 @@ impl Paper {
     /// # Errors
     /// If `results.json` is not what a record is.
     pub fn record(&self) -> Result<Record, PaperError> {
-        let Some(text) = self.text(FILE) else { return Ok(Record::default()) };
-        let file = format!("papers/{}/{FILE}", self.name);
+        let Some(text) = self.text(RECORD_FILE) else { return Ok(Record::default()) };
+        let file = format!("papers/{}/{RECORD_FILE}", self.name);
         Record::parse(text).map_err(|message| PaperError::File { file, message })
     }
 }

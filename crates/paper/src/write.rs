@@ -131,7 +131,7 @@ pub fn json(verdicts: &[Verdict]) -> String {
     text.expect("plain data with text keys serialises") + "\n"
 }
 
-pub(crate) fn output(path: &Path) -> impl Fn(io::Error) -> PaperError + '_ {
+fn output(path: &Path) -> impl Fn(io::Error) -> PaperError + '_ {
     move |source| PaperError::Output { path: path.to_owned(), source }
 }
 
