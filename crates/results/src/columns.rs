@@ -26,9 +26,7 @@ pub enum Get<R> {
     /// Unsigned, 32 bits.
     U32(fn(&R) -> Option<u32>),
     /// Unsigned, 64 bits.
-    U64(fn(&R) -> Option<u64>),
-    /// The same, of what the run knows.
-    OfRunU64(fn(&RunResult, &R) -> Option<u64>),
+    U64(fn(&RunResult, &R) -> Option<u64>),
     /// Double precision.
     F64(fn(&RunResult, &R) -> Option<f64>),
     /// One of a list of texts: all of them, and the record's index into that.
@@ -40,7 +38,7 @@ impl<R> Get<R> {
     pub fn type_name(&self) -> &'static str {
         match self {
             Get::U32(_) => "uint32",
-            Get::U64(_) | Get::OfRunU64(_) => "uint64",
+            Get::U64(_) => "uint64",
             Get::F64(_) => "double",
             Get::Label(..) => "string",
         }
@@ -86,7 +84,7 @@ macro_rules! get {
         Get::U32(|flow| Some(flow.$field))
     };
     (u64, $field:ident) => {
-        Get::U64(|flow| Some(flow.$field))
+        Get::U64(|_, flow| Some(flow.$field))
     };
 }
 macro_rules! flow_columns {
@@ -121,7 +119,7 @@ macro_rules! flow_columns {
             nullable("job", "", "Job it belongs to.", Get::U32(|f| f.job)),
             column("src_host", "", "Sending host.", Get::U32(|f| Some(f.src_host))),
             column("dst_host", "", "Receiving host.", Get::U32(|f| Some(f.dst_host))),
-            column("size_bytes", "B", "Bytes of the message, headers not counted.", Get::U64(|f| Some(f.size_bytes))),
+            column("size_bytes", "B", "Bytes of the message, headers not counted.", Get::U64(|_, f| Some(f.size_bytes))),
             column("start_ns", "ns", "When it was posted.", Get::F64(|_, f| Some(ns(f.start_ps)))),
             nullable("finish_ns", "ns", "When the receiver had its last byte.", Get::F64(|_, f| f.finish_ps.map(ns))),
             nullable(
@@ -270,9 +268,9 @@ pub const LINKS: &[Column<LinkTotals>] = &[
         "Higher tier of its two ends: 1 for host links, 2 between ToR and aggregation, and so on.",
         Get::U32(|l| Some(u32::from(l.tier))),
     ),
-    column("rate_bps", "bit/s", "Rate without faults.", Get::U64(|l| Some(l.rate_bps))),
-    column("tx_bytes", "B", "Bytes sent, headers and gaps included.", Get::U64(|l| Some(l.tx_bytes))),
-    column("tx_packets", "packets", "Packets sent, data and control.", Get::U64(|l| Some(l.tx_packets))),
+    column("rate_bps", "bit/s", "Rate without faults.", Get::U64(|_, l| Some(l.rate_bps))),
+    column("tx_bytes", "B", "Bytes sent, headers and gaps included.", Get::U64(|_, l| Some(l.tx_bytes))),
+    column("tx_packets", "packets", "Packets sent, data and control.", Get::U64(|_, l| Some(l.tx_packets))),
     column("busy_ns", "ns", "Time it was sending.", Get::F64(|_, l| Some(ns(l.busy_ps)))),
     column(
         "utilisation_ratio",
@@ -284,22 +282,22 @@ pub const LINKS: &[Column<LinkTotals>] = &[
         "dropped_packets",
         "packets",
         "Packets dropped at its egress port or on it.",
-        Get::U64(|l| Some(l.dropped_packets)),
+        Get::U64(|_, l| Some(l.dropped_packets)),
     ),
     column(
         "ecn_marked_packets",
         "packets",
         "Packets marked Congestion Experienced at its egress port.",
-        Get::U64(|l| Some(l.ecn_marked_packets)),
+        Get::U64(|_, l| Some(l.ecn_marked_packets)),
     ),
-    column("pfc_pauses", "", "Times PFC paused it.", Get::U64(|l| Some(l.pfc_pauses))),
+    column("pfc_pauses", "", "Times PFC paused it.", Get::U64(|_, l| Some(l.pfc_pauses))),
     column(
         "paused_ns",
         "ns",
         "Time it was paused, summed over priority classes.",
         Get::F64(|_, l| Some(ns(l.paused_ps))),
     ),
-    column("max_queue_bytes", "B", "Largest egress queue seen.", Get::U64(|l| Some(l.max_queue_bytes))),
+    column("max_queue_bytes", "B", "Largest egress queue seen.", Get::U64(|_, l| Some(l.max_queue_bytes))),
 ];
 
 /// `jobs.parquet`.
@@ -346,7 +344,7 @@ pub const JOBS: &[Column<JobRecord>] = &[
         "size_bytes",
         "B",
         "Size of the collective it is, as nccl-tests count it; null where it is none.",
-        Get::U64(|j| j.size_bytes),
+        Get::U64(|_, j| j.size_bytes),
     ),
     nullable(
         "algorithm_bandwidth_bps",
@@ -400,19 +398,19 @@ pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
         "collective",
         "",
         "Number of the collective it is part of, among those of its workload. Null where it is part of none.",
-        Get::OfRunU64(|run, a| collective(run, a).map(|c| u64::from(c.number))),
+        Get::U64(|run, a| collective(run, a).map(|c| u64::from(c.number))),
     ),
     nullable(
         "ranks",
         "",
         "How many ranks take part in the collective.",
-        Get::OfRunU64(|run, a| collective(run, a).map(|c| u64::from(c.ranks))),
+        Get::U64(|run, a| collective(run, a).map(|c| u64::from(c.ranks))),
     ),
     nullable(
         "size_bytes",
         "B",
         "Size of the collective, as nccl-tests count it. Null where its ranks send different amounts.",
-        Get::OfRunU64(|run, a| collective(run, a)?.size_bytes),
+        Get::U64(|run, a| collective(run, a)?.size_bytes),
     ),
     column(
         "start_ns",
@@ -427,8 +425,8 @@ pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
         Get::F64(|_, a| a.finish_ps.map(ns)),
     ),
     column("flows", "", "Messages that the host sent or received in it.", Get::U32(|a| Some(a.flows))),
-    column("sent_bytes", "B", "Payload of those it sent.", Get::U64(|a| Some(a.sent_bytes))),
-    column("received_bytes", "B", "Payload of those it received.", Get::U64(|a| Some(a.received_bytes))),
+    column("sent_bytes", "B", "Payload of those it sent.", Get::U64(|_, a| Some(a.sent_bytes))),
+    column("received_bytes", "B", "Payload of those it received.", Get::U64(|_, a| Some(a.received_bytes))),
 ];
 
 fn collective(run: &RunResult, activity: &ActivityRecord) -> Option<CollectiveLabel> {

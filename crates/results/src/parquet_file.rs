@@ -91,7 +91,7 @@ fn schema<R>(columns: &[Column<R>]) -> Result<Arc<Type>, ParquetError> {
     for column in columns {
         let (physical, logical) = match column.get {
             Get::U32(_) => (PhysicalType::INT32, unsigned(32)),
-            Get::U64(_) | Get::OfRunU64(_) => (PhysicalType::INT64, unsigned(64)),
+            Get::U64(_) => (PhysicalType::INT64, unsigned(64)),
             Get::F64(_) => (PhysicalType::DOUBLE, None),
             Get::Label(..) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
         };
@@ -143,10 +143,6 @@ fn write_column<R>(
             out.typed::<Int32Type>().write_batch(&values, levels.as_deref(), None)?;
         }
         Get::U64(get) => {
-            let (values, levels) = collect(column, rows.iter().map(|r| get(r).map(u64::cast_signed)));
-            out.typed::<Int64Type>().write_batch(&values, levels.as_deref(), None)?;
-        }
-        Get::OfRunU64(get) => {
             let (values, levels) = collect(column, rows.iter().map(|r| get(run, r).map(u64::cast_signed)));
             out.typed::<Int64Type>().write_batch(&values, levels.as_deref(), None)?;
         }

@@ -68,10 +68,7 @@ impl Table {
             let missing = |value: Option<f64>| value.unwrap_or(f64::NAN);
             let numbers: Vec<f64> = match column.get {
                 Get::U32(get) => records.iter().map(|r| missing(get(r).map(f64::from))).collect(),
-                Get::OfRunU64(get) => {
-                    records.iter().map(|r| missing(get(run, r).map(|v| v as f64))).collect()
-                }
-                Get::U64(get) => records.iter().map(|r| missing(get(r).map(|v| v as f64))).collect(),
+                Get::U64(get) => records.iter().map(|r| missing(get(run, r).map(|v| v as f64))).collect(),
                 Get::F64(get) => records.iter().map(|r| missing(get(run, r))).collect(),
                 Get::Label(all, get) => {
                     let of = records.iter().map(|r| get(r).map_or(u32::MAX, |place| place as u32)).collect();

@@ -23,8 +23,7 @@ pub fn flows_csv(run: &RunResult, out: &mut impl Write) -> io::Result<()> {
             }
             match column.get {
                 Get::U32(get) => number(out, get(flow))?,
-                Get::U64(get) => number(out, get(flow))?,
-                Get::OfRunU64(get) => number(out, get(run, flow))?,
+                Get::U64(get) => number(out, get(run, flow))?,
                 Get::F64(get) => number(out, get(run, flow))?,
                 Get::Label(_, get) => {
                     out.write_all(get(flow).map_or("", |label| &labels[label]).as_bytes())?;
