@@ -129,8 +129,8 @@ impl Collective {
     ) -> Result<Vec<Draft>, WorkloadError> {
         let plan = self.plan(members.len());
         let job = out.job(format_args!("group {number}, round {round}"))?;
-        out.measure(job, plan.operation.measure(plan.ranks, plan.size));
         let measure = plan.operation.measure(plan.ranks, plan.size);
+        out.measure(job, measure);
         out.collective(plan.operation.name(), format_args!("round {round}"), plan.ranks, Some(measure));
         let mut wires = Wires::new(out, members, ready, plan.sizes(), Some(job));
         plan.run(&mut wires)?;
