@@ -113,6 +113,36 @@ fn what_does_not_exist_lists_what_does() {
 }
 
 #[test]
+fn a_record_is_kept_whole_and_figures_are_added_to_it() {
+    let lab = Lab::new();
+    let figures = |lab: &Lab| -> Vec<String> {
+        let record: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(lab.path("record.json")).unwrap()).unwrap();
+        record["figures"].as_object().unwrap().keys().cloned().collect()
+    };
+    for (figure, expected) in [("2", &["2"][..]), ("1", &["1", "2"])] {
+        let done = run(&lab, &["tiny", "--figure", figure, "--out", "out", "--record", "record.json"]);
+        assert_eq!(done.code, 0, "{}", done.err);
+        assert_eq!(figures(&lab), expected);
+    }
+    // What cannot be read or written is known before anything runs.
+    std::fs::write(lab.path("other.json"), "{\"mine\": 1}").unwrap();
+    for (file, why) in
+        [("other.json", "no record of a paper's results"), ("gone/record.json", "there is no folder gone")]
+    {
+        let done = run(&lab, &["tiny", "--out", "other", "--record", file]);
+        assert_eq!((done.code, done.out.as_str()), (2, ""));
+        assert!(
+            done.err.contains(file) && done.err.contains(why) && !done.err.contains("runs in"),
+            "{}",
+            done.err
+        );
+    }
+    assert_eq!(std::fs::read_to_string(lab.path("other.json")).unwrap(), "{\"mine\": 1}");
+    assert!(!lab.names().iter().any(|name| name.contains("partial")), "{:?}", lab.names());
+}
+
+#[test]
 fn a_folder_of_somebody_else_is_left_alone() {
     let lab = Lab::new();
     std::fs::create_dir_all(lab.path("out/tiny")).unwrap();

@@ -1,10 +1,10 @@
 //! Messages in one direction: one process puts them in, the other takes them out.
 //!
 //! A message begins at a line of 64 bytes with a word that has its length, one more than it is, in the upper half, and the number
-//! of its line in the lower. Who puts it in first copies the bytes behind that word, clears the word of the line behind the
-//! message (of several lines at a time), and at last sets the message's own word: so the reader, who looks at the word of its next line only, sees 0 or a
-//! whole message, and needs one line of memory to come over for a short one. How far it has read it says in a word of its own,
-//! which the writer looks at when it has run out of room.
+//! of its line in the lower. Who puts it in first copies the bytes behind that word, sees to it that the word of the line behind
+//! the message is 0 (it clears those of several lines at a time), and at last sets the message's own word: so the reader, who
+//! looks at the word of its next line only, sees 0 or a whole message, and needs one line of memory to come over for a short one.
+//! How far it has read it says in a word of its own, which the writer looks at when it has run out of room.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

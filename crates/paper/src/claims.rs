@@ -106,15 +106,16 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> Verd
     };
     let Gathered { estimate, span, missing, .. } = seen;
     let agrees = !missing && estimate.is_some_and(|e| holds(claim, e.mean));
-    let open = estimate.is_some_and(|e| undecided(claim, e));
+    let unfinished = if missing { unfinished_flows(figure, claim, variant) } else { 0 };
+    let open = if missing { unfinished == 0 } else { estimate.is_some_and(|e| undecided(claim, e)) };
     let mut why = match variant {
-        _ if open && !missing => UNDECIDED.to_owned(),
+        _ if missing && open => NOT_MEASURED.to_owned(),
+        _ if missing => format!("{unfinished} flows did not finish, so there is no number to compare"),
+        _ if open => UNDECIDED.to_owned(),
         _ if agrees => String::new(),
-        _ if missing => not_measured(figure, claim, variant),
         Some(Variant::Published) => claim.why.published.clone(),
         _ => claim.why.repaired.clone(),
     };
-    let undecided = (open && !missing) || why == NOT_MEASURED;
     let mut text = estimate.map_or("none".to_owned(), |e| measured(claim, e, span));
     text.extend(rival.map(|rival| format!(" against {rival}")));
     if figure.figure.file.plot.kind == PlotKind::HeatMap && seen.rows.len() > 1 {
@@ -137,7 +138,7 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> Verd
             source: claim.source.clone(),
             estimate,
             rule: rule(claim),
-            undecided,
+            undecided: open,
             aside: claim.aside || !claim.is_published(),
         },
     }
@@ -192,7 +193,7 @@ fn undecided(claim: &Claim, estimate: Estimate) -> bool {
     ends.iter().any(|&end| holds(claim, end) != holds(claim, estimate.mean))
 }
 
-fn not_measured(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> String {
+fn unfinished_flows(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> usize {
     let series = &figure.figure.file.series;
     let involved = |index: usize| {
         let one = &series[index];
@@ -201,12 +202,7 @@ fn not_measured(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) ->
             && (one.variant == variant || one.variant.is_none())
     };
     let points = figure.points.iter().filter(|point| involved(point.series));
-    let unfinished: usize =
-        points.flat_map(|point| point.observed.iter().flatten()).map(|o| o.unfinished).sum();
-    match unfinished {
-        0 => NOT_MEASURED.to_owned(),
-        n => format!("{n} flows did not finish, so there is no number to compare"),
-    }
+    points.flat_map(|point| point.observed.iter().flatten()).map(|o| o.unfinished).sum()
 }
 
 /// Panels and values of the sweep that a claim looks at, of those that run.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -78,7 +78,7 @@ impl Record {
     /// What stands in the file at `path`; nothing if there is none.
     ///
     /// # Errors
-    /// If it cannot be read, or is not what [`Record::update`] writes.
+    /// If it cannot be read, or is not what [`Record::write`] writes.
     pub fn read(path: &Path) -> Result<Self, PaperError> {
         let wrong = |message: String| PaperError::File { file: path.display().to_string(), message };
         match fs::read_to_string(path) {
@@ -111,13 +111,13 @@ impl Record {
         self
     }
 
-    /// Writes it to `path`.
+    /// Writes it.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, path: &Path) -> Result<(), PaperError> {
-        let text = serde_json::to_string_pretty(self).expect("plain data with text keys serialises") + "\n";
-        fs::write(path, text).map_err(|source| PaperError::Output { path: path.to_owned(), source })
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(self).expect("plain data with text keys serialises");
+        writeln!(out, "{text}")
     }
 }
 

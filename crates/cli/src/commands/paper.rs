@@ -14,6 +14,7 @@ use crate::batch::{Batch, Watcher, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::options::{Bar, Cores};
+use crate::output::Output;
 use crate::terminal;
 
 #[derive(Args, Debug)]
@@ -72,8 +73,11 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     let size = if args.full { Size::Full } else { Size::Quick };
     let selection =
         Selection { figure: args.figure.clone(), panels: args.panel.clone(), series: args.series.clone() };
-    let record = args.record.as_deref().map(|path| Record::read(path).map(|record| (path, record)));
-    let record = record.transpose().map_err(failure)?;
+    let record = args.record.as_deref().map(|path| {
+        let record = Record::read(path).map_err(failure)?;
+        Ok::<_, Failure>((Output::create(path)?, record))
+    });
+    let record = record.transpose()?;
     let plan = Plan::new(paper, &selection, size, args.seeds).map_err(failure)?;
     let destination = Destination::open(&args.out.join(&args.name)).map_err(failure)?;
     let interrupt = Interrupt::listen_saying("stopping: finished runs are kept; Ctrl-C again stops at once")?;
@@ -88,8 +92,9 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     };
     destination.write(&plan, &verdicts, &settings).map_err(failure)?;
     // Half of a figure's runs are no result.
-    if let Some((path, record)) = record.filter(|_| finished) {
-        record.with(&plan, &verdicts, &settings.version).write(path).map_err(failure)?;
+    if let Some((output, record)) = record.filter(|_| finished) {
+        let record = record.with(&plan, &verdicts, &settings.version);
+        output.write(|out| record.write(out))?;
     }
     if args.json {
         terminal::out(&json(&verdicts));
