@@ -73,15 +73,6 @@ impl Inner {
         }
     }
 
-    /// Waits until the loop has done what was asked of it before.
-    ///
-    /// # Errors
-    /// Why it has not.
-    pub(super) fn reach(&self) -> Result<(), String> {
-        let answer = Arc::new(Mutex::new(None));
-        self.answer(Command::Reached { answer: answer.clone() }, &answer)
-    }
-
     /// Waits until `ready` gives something; `Ok(None)` at the deadline, and the reason if the loop has ended.
     pub(super) fn wait<T>(
         &self,
