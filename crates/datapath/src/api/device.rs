@@ -62,6 +62,7 @@ impl Device {
     ) -> Result<Self, OpenError> {
         let (local, addresses) = (backend.local_addr(), backend.addresses());
         config.paths = config.paths.min(backend.paths());
+        let paths = config.paths;
         let (driving, waiting, scheme) = (config.driving, config.waiting, config.scheme.clone());
         let shared = Arc::new(Shared::new(backend.waker()));
         let (keys, queue_depth) = (Arc::new(Mutex::new(Keys::new())), config.queue_depth);
@@ -71,7 +72,8 @@ impl Device {
         let driver = Driver::start(engine, &shared, local, driving, waiting)?;
         let listening = AtomicBool::new(false);
         let domains = Numbers::new();
-        let inner = Inner { shared, driver, local, addresses, scheme, listening, domains, keys, queue_depth };
+        let inner =
+            Inner { shared, driver, local, addresses, paths, scheme, listening, domains, keys, queue_depth };
         Ok(Device { inner: Arc::new(inner) })
     }
 
@@ -164,6 +166,11 @@ impl Device {
     /// All addresses at which they do; [`local_addr`](Device::local_addr) is the first.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.inner.addresses
+    }
+
+    /// Paths that it sends on: as many as were asked for, or fewer where the system had no more descriptors or ports.
+    pub fn paths(&self) -> u16 {
+        self.inner.paths
     }
 
     /// A new protection domain.

@@ -18,6 +18,7 @@ pub(crate) struct Inner {
     pub(super) driver: Driver,
     pub(super) local: SocketAddr,
     pub(super) addresses: Vec<SocketAddr>,
+    pub(super) paths: u16,
     pub(super) scheme: String,
     pub(super) listening: AtomicBool,
     pub(super) domains: Arc<Numbers>,
