@@ -77,6 +77,23 @@ test("a place can be chosen with the pointer and with keys, and tells its figure
   assert.match(await title(), /^scheme=.*size=16KB, topology.spines=1$/);
 });
 
+test("each cell leads to the reports of its runs, where there are some", async (t) => {
+  const page = await open(t, "sweep-named");
+  const { cells } = summary("sweep-named");
+  const links = page.locator("#cells .card:last-child .reports a");
+  assert.deepEqual((await links.evaluateAll((all) => all.map((a) => a.getAttribute("href")))).sort(),
+    cells.flatMap((c) => (c.finished_seeds.length ? c.runs : [])).map((key) => `runs/run=${key}/report.html`).sort());
+  await links.first().click();
+  await page.waitForSelector("html[data-drawn]");
+  assert.ok(await page.locator("#topology").count());
+  // A sweep that keeps none says how to get one.
+  const grid = await open(t, "sweep-grid");
+  assert.equal(await grid.locator("#cells .reports a").count(), 0);
+  await grid.locator("#heat td").first().click();
+  assert.match(await grid.locator("#chosen").textContent(), /pathweave view makes one/);
+  assert.equal(await grid.locator("#chosen .reports > span").count(), 3);
+});
+
 test("lines have a band of the confidence interval", async (t) => {
   const page = await open(t, "sweep-grid");
   const lines = page.locator("#lines");

@@ -54,7 +54,7 @@ pub use estimate::Estimate;
 pub use events::{DropReason, EventKind, EventRecord};
 pub use explain::{ExplainError, Finding, explain};
 pub use export::{FctEnd, FctFormat, fct, flows_csv, perfetto};
-pub use folder::{FILES, OutputError, ResultFolder};
+pub use folder::{FILES, OutputError, ResultFolder, run_files};
 pub use frame::{Frame, Series};
 pub use human::{Quantity, ratio};
 pub use landing::{Situation, html as landing_html, sentence};

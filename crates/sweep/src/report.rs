@@ -3,7 +3,9 @@
 use pathweave_results::{escape, fill_page, script_json};
 use serde::Serialize;
 
+use crate::model::Kept;
 use crate::plan::Plan;
+use crate::record::Keep;
 use crate::summary::SweepSummary;
 
 /// The viewer, built from `web/`. Built pages are part of the source, so that building the program takes no Node.
@@ -16,10 +18,16 @@ const SHOWN: usize = 20;
 struct Opening<'a> {
     metric: &'a str,
     compare: usize,
+    /// Whether reports of runs lie beside this page.
+    runs: Kept,
 }
 
 pub(crate) fn html(plan: &Plan, summary: &SweepSummary) -> String {
-    let opening = Opening { metric: &plan.metric, compare: plan.compare };
+    let runs = match plan.keep {
+        Keep::Tables(_) => Kept::Figures,
+        Keep::Whole => Kept::Kept,
+    };
+    let opening = Opening { metric: &plan.metric, compare: plan.compare, runs };
     let texts = [
         ("title", escape(&format!("{} (sweep)", summary.name))),
         ("header", header(summary)),

@@ -3,6 +3,7 @@
 mod body;
 mod index;
 mod path;
+mod remake;
 mod scan;
 mod serve;
 
