@@ -128,9 +128,9 @@ function flow(body: HTMLElement, i: number): void {
   const watched = r.frames.flows.find((w) => w.flow === f.flow[i]);
   if (!watched) {
     const others = r.frames.flows.length
-      ? `It was not watched over time; ${r.frames.flows.length} flows were (see "Paths").`
-      : "No flow was watched over time in this run: `observe.flows` sets how many are.";
-    body.append(element("p", { class: "note" }, others));
+      ? ` ${r.frames.flows.length} others were (see "Paths").` : "";
+    body.append(element("p", { class: "note" }, `It was not followed over time.${others} To record its rate and paths, run the scenario again: `,
+      element("code", {}, `pathweave run scenario.toml --set 'observe.follow=[${f.flow[i]}]'`)));
     return;
   }
   const kinds = new Map<string, typeof watched.curves>();

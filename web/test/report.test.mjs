@@ -360,7 +360,7 @@ test("any flow can be asked for: the page has it, or says where it is", async (t
   assert.equal(await chosen(page), `flow ${flows.flow[17]}`);
   const missing = [...Array(flows.of).keys()].find((flow) => !flows.flow.includes(flow));
   await ask(missing);
-  assert.match(await page.locator("#flow-answer").textContent(), new RegExp(`^Flow ${missing} is not in this page.*flow = ${missing}\\. .*--set observe\\.flows=N`));
+  assert.match(await page.locator("#flow-answer").textContent(), new RegExp(`^Flow ${missing} is not in this page.*flow = ${missing}\\. .*--set 'observe\\.follow=\\[${missing}\\]'`));
   await ask(flows.of);
   assert.match(await page.locator("#flow-answer").textContent(), /There is no flow/);
 });

@@ -88,7 +88,8 @@ fn a_dataset_with_summary_tables_and_report() {
 #[test]
 fn kept_runs_are_result_folders_with_reports() {
     let kept = format!("{SMALL}\n[report]\nruns = \"kept\"\n").replace("seeds = 2", "seeds = 1");
-    let lab = Lab::new().file("small.toml", &kept).file("figures.toml", kept.replace("\"kept\"", "\"figures\""));
+    let lab =
+        Lab::new().file("small.toml", &kept).file("figures.toml", kept.replace("\"kept\"", "\"figures\""));
     let sweep = |file: &str| {
         let done = lab.run(&["sweep", file, "--out", "out"]);
         assert_eq!(done.code, 0, "{}", done.err);
@@ -106,12 +107,19 @@ fn kept_runs_are_result_folders_with_reports() {
         let folder = format!("out/runs/{run}");
         let report = fs::read_to_string(lab.path(&folder).join("report.html")).unwrap();
         assert!(report.contains("<!doctype html>"));
-        assert_eq!(lab.json(&format!("{folder}/summary.json"))["run"]["digest"], lab.json(&format!("{folder}/run.json"))["digest"]);
+        assert_eq!(
+            lab.json(&format!("{folder}/summary.json"))["run"]["digest"],
+            lab.json(&format!("{folder}/run.json"))["digest"]
+        );
         let done = lab.run(&["explain", &folder]);
         assert_eq!(done.code, 0, "{}", done.err);
     }
     let done = lab.file("wrong.toml", kept.replace("\"kept\"", "\"keptt\"")).run(&["sweep", "wrong.toml"]);
-    assert!(done.code == 2 && done.err.contains("report.runs") && done.err.contains("`kept`"), "{}", done.err);
+    assert!(
+        done.code == 2 && done.err.contains("report.runs") && done.err.contains("`kept`"),
+        "{}",
+        done.err
+    );
 }
 
 #[test]

@@ -187,10 +187,7 @@ fn what_cannot_be_served_is_told_in_one_line() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for (args, told) in [
-        (
-            ["view", "result", "--port", "0"],
-            "cannot serve result: there is no such folder; did you mean \"results\"?",
-        ),
+        (["view", "result", "--port", "0"], "cannot serve result: there is no such folder; nearest: results"),
         (["view", "nothing/at/all", "--port", "0"], "cannot serve nothing/at/all: there is no such folder"),
         (["view", "file", "--port", "0"], "cannot serve file: it is no folder"),
         (["view", "results", "--port", &port], &format!("--port {port}: another program uses that port")),
@@ -270,7 +267,10 @@ fn the_report_of_a_sweeps_run_is_made_on_request() {
     fs::write(&file, text.replace("\"rps\"", "\"ecmp\"").replace("100KB", "200KB")).unwrap();
     drop(view);
     let (status, _, body) = View::of(&lab).get(&path);
-    assert!(status == 409 && body.contains("has changed") && body.contains("pathweave run "), "{status}: {body}");
+    assert!(
+        status == 409 && body.contains("has changed") && body.contains("pathweave run "),
+        "{status}: {body}"
+    );
 }
 
 #[test]

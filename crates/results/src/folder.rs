@@ -144,8 +144,7 @@ impl ResultFolder {
         write_file(&folder.join("summary.json"), &json(summary))?;
         for table in RunTable::ALL {
             let path = folder.join(table.file());
-            parquet_file::write(&path, run, table)
-                .map_err(|source| OutputError::Parquet { path, source })?;
+            parquet_file::write(&path, run, table).map_err(|source| OutputError::Parquet { path, source })?;
         }
         write_file(&folder.join("report.html"), &report::html(&[(run, summary)]))
     }

@@ -1,8 +1,8 @@
 //! What a folder of results says about what limited its run.
 
 use pathweave_results::{
-    Direction,     EventKind, EventRecord, Finding, FlowRecord, FlowStatus, LinkTotals, NodeInfo, NodeKind, ResultFolder,
-    Role, RunResult, Summary, explain,
+    Direction, EventKind, EventRecord, Finding, FlowRecord, FlowStatus, LinkTotals, NodeInfo, NodeKind,
+    ResultFolder, Role, RunResult, Summary, explain,
 };
 
 /// Two hosts at a ToR with two ways up, of which one carries three times as much as the other and is paused.

@@ -55,6 +55,21 @@ fn the_largest_is_followed_and_its_shares_add_up() {
 }
 
 #[test]
+fn flows_are_followed_by_number_beside_the_largest() {
+    let messages = [(0, 5, 2_000_000, 0), (0, 5, 100_000, 0), (1, 6, 300_000, 0)];
+    let followed = |flows: u32, follow: Vec<u32>| {
+        let mut spec = spec(leaf_spine(), &messages, "rps");
+        let interval = Duration::from_us(5);
+        spec.observe = ObserveConfig { interval, flows, follow, ..ObserveConfig::default() };
+        of(&play(&spec), SeriesKind::InflightBytes).iter().map(|s| s.entity).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(followed(0, vec![1]), BTreeSet::from([1]));
+    // The largest is the first message, and none twice.
+    assert_eq!(followed(1, vec![2, 2]), BTreeSet::from([0, 2]));
+    assert_eq!(followed(0, vec![0]), followed(1, vec![]));
+}
+
+#[test]
 fn what_waits_for_a_gap_is_whole_packets() {
     let mut spec = spec(leaf_spine(), &incast(16, 500_000), "rps");
     let interval = Duration::from_us(5);

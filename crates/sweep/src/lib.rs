@@ -20,7 +20,8 @@ pub use cells::{Axis, AxisKind, Cell};
 pub use dataset::Dataset;
 pub use error::SweepError;
 pub use model::{
-    GridAxis, HypercubeAxis, Kept, LatinHypercube, NamedCell, ReportConfig, Scale, Seeds, SweepFile, TableName,
+    GridAxis, HypercubeAxis, Kept, LatinHypercube, NamedCell, ReportConfig, Scale, Seeds, SweepFile,
+    TableName,
 };
 pub use plan::{Plan, Run};
 pub use record::{Files, Keep, Record, kept_run, pack, run_key, task_key};

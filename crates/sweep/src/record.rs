@@ -107,7 +107,8 @@ pub fn pack(key: &str, run: &RunResult, summary: &Summary, keep: &Keep) -> Resul
     let record = Record::from_run(key, run, summary);
     let mark = serde_json::to_vec_pretty(&record).expect("plain data with text keys serialises");
     let mut files = vec![(MARK.to_owned(), mark)];
-    let failed = |name: &str, why: &dyn ToString| SweepError::Table { name: name.to_owned(), why: why.to_string() };
+    let failed =
+        |name: &str, why: &dyn ToString| SweepError::Table { name: name.to_owned(), why: why.to_string() };
     match keep {
         Keep::Tables(tables) => {
             files.push((SCENARIO.to_owned(), run.info.scenario_toml.clone().into_bytes()));

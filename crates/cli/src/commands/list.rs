@@ -185,14 +185,8 @@ fn entry(entry: &Entry) -> String {
     if !entry.source.is_empty() {
         add(&format!("Source: {}", entry.source), 6, 6);
     }
-    // Settings without explanations are short and go on common lines.
-    if entry.fields.iter().all(|field| field.help.is_empty()) {
-        let all: Vec<_> = entry.fields.iter().map(setting).collect();
-        add(&all.join("; "), 6, 6);
-    } else {
-        for field in &entry.fields {
-            add(&format!("{}  {}", setting(field), field.help), 6, 10);
-        }
+    for field in &entry.fields {
+        add(format!("{}  {}", setting(field), field.help).trim_end(), 6, 10);
     }
     text.push('\n');
     text

@@ -32,7 +32,10 @@ impl Remade {
         }
         let made = make(&record, &scenario, LONGEST).map(Bytes::from).map_err(|why| {
             let file = folder.join("scenario.toml");
-            format!("no report of this run: {why}\n\nTo run it by itself:\n\n    pathweave run {}\n", file.display())
+            format!(
+                "no report of this run: {why}\n\nTo run it by itself:\n\n    pathweave run {}\n",
+                file.display()
+            )
         });
         if let Ok(page) = &made {
             *last = Some((folder.to_owned(), page.clone()));
@@ -131,7 +134,8 @@ size = '10KB'
 
         assert!(remade.report(place.path()).is_none());
         let (record, scenario) = kept_run(&folder).unwrap();
-        let other = Record { digest: "0".repeat(16), ..record.clone() };
+        let mut other = record.clone();
+        other.digest = "0".repeat(16);
         assert!(make(&other, &scenario, LONGEST).unwrap_err().contains("simulates otherwise"));
         let changed = scenario.replace("seed = 1", "seed = 2");
         assert_ne!(changed, scenario);

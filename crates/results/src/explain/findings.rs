@@ -200,7 +200,8 @@ impl Run {
     /// The switch whose links up differ most in what they carried; only upwards a switch has a choice.
     fn most_uneven(&self) -> Option<Balance> {
         let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-        let up = |row: &usize| self.links.text("direction", *row) == Direction::Up.name() && !self.of_host(*row);
+        let up =
+            |row: &usize| self.links.text("direction", *row) == Direction::Up.name() && !self.of_host(*row);
         for row in (0..self.links.rows).filter(up) {
             groups.entry(self.links.number("from_node", row) as u64).or_default().push(row);
         }

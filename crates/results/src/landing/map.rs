@@ -334,7 +334,14 @@ mod tests {
             for (from_node, to_node) in (0..60).flat_map(|a| (60..90).flat_map(move |b| [(a, b), (b, a)])) {
                 let link = run.links.len() as u32;
                 let tx_bytes = if (from_node, to_node) == (0, 60) { hot } else { 100 };
-                run.links.push(LinkTotals { link, from_node, to_node, tx_bytes, busy_ps: tx_bytes, ..LinkTotals::default() });
+                run.links.push(LinkTotals {
+                    link,
+                    from_node,
+                    to_node,
+                    tx_bytes,
+                    busy_ps: tx_bytes,
+                    ..LinkTotals::default()
+                });
             }
             run
         };

@@ -266,7 +266,12 @@ mod tests {
         let mut run = RunResult::default();
         for t in 1..=2u64 {
             run.series.push(sample(t * 1_000, SeriesKind::LinkUtilisation, 0, 1.0));
-            run.series.push(sample(t * 1_000, SeriesKind::LinkUtilisation, 1, if t == 1 { 0.0 } else { 0.5 }));
+            run.series.push(sample(
+                t * 1_000,
+                SeriesKind::LinkUtilisation,
+                1,
+                if t == 1 { 0.0 } else { 0.5 },
+            ));
         }
         // Two links with a cell each and one line between blocks.
         let rows = Rows::new(vec![1, 2], vec![0, 0], 3);
