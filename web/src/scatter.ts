@@ -111,14 +111,13 @@ function picture(box: HTMLElement, shown: number[]): void {
   });
   box.append(image);
   if (run().groups.length > 1) {
-    const names = run().groups.slice(0, 12).map((name, i) => `${"●■▲◆"[i % 4]} ${name}`);
+    const names = run().groups.slice(0, 12);
     const legend = document.createElement("p");
     legend.className = "note";
     names.forEach((name, i) => {
-      const item = document.createElement("span");
-      item.textContent = name + "  ";
-      item.style.color = colour(i);
-      legend.append(item);
+      const sign = element("span", { "aria-hidden": "true" }, "●■▲◆"[i % 4]);
+      sign.style.color = colour(i);
+      legend.append(sign, ` ${name}  `);
     });
     box.append(legend);
   }

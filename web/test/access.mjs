@@ -1,7 +1,7 @@
 // What every page must be for everybody: readable, no wider than the screen, and to be used without a mouse.
 import assert from "node:assert/strict";
 
-/** Texts whose contrast with what is behind them is below WCAG 2.2's level AA (success criterion 1.4.3). */
+/** Texts whose contrast with what is behind them is below WCAG 2.2's level AA (success criteria 1.4.3 and 1.4.11). */
 export const faint = (page) => page.evaluate(() => {
   const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   // Any CSS colour as red, green, blue and opacity, 0 to 1.
@@ -42,7 +42,9 @@ export const faint = (page) => page.evaluate(() => {
     const [a, b] = [light(over([own[0], own[1], own[2], own[3] * opacity], behind)), light(behind)];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
-    if (ratio < (large ? 3 : 4.5)) found.set(`${element.tagName.toLowerCase()}.${element.className?.baseVal ?? element.className} ${style.color}`, `${ratio.toFixed(2)}: "${text.slice(0, 40)}"`);
+    // A sign beside a name is a graphical object (1.4.11).
+    const sign = element.getAttribute("aria-hidden") === "true";
+    if (ratio < (large || sign ? 3 : 4.5)) found.set(`${element.tagName.toLowerCase()}.${element.className?.baseVal ?? element.className} ${style.color}`, `${ratio.toFixed(2)}: "${text.slice(0, 40)}"`);
   }
   return [...found].map(([where, what]) => `${where}: ${what}`);
 });

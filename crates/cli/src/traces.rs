@@ -39,7 +39,7 @@ pub(crate) struct TraceArgs {
     /// Only packets that arrive at --pcapng-host, over its link
     #[arg(long, requires = "pcapng_host")]
     pcapng_inbound: bool,
-    /// Packets written at most, the first ones
+    /// Maximum number of packets; the first ones are written
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "pcapng", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pcapng_packets: u32,
     /// Which frames: plain RoCEv2, or with the extension header of the datapath

@@ -41,7 +41,7 @@ pub(crate) struct CompareArgs {
     pub(crate) cores: Cores,
     #[command(
         flatten,
-        next_help_heading = "Files for other programs, one a run: its scheme is put before the extension"
+        next_help_heading = "Files for other programs, one per run; the scheme is inserted before the extension"
     )]
     pub(crate) traces: TraceArgs,
     #[command(flatten, next_help_heading = "Options")]

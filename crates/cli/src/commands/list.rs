@@ -12,9 +12,9 @@ use crate::terminal::{self, wrapped};
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// What to list; without it, what there is to list
+    /// What to list [default: an overview]
     pub(crate) what: Option<What>,
-    /// With where each comes from and its settings
+    /// Include the source and the settings of each entry
     #[arg(long, conflicts_with = "json", requires = "what")]
     pub(crate) long: bool,
     /// Print it as JSON, with settings

@@ -34,10 +34,10 @@ pub(crate) struct SweepArgs {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) cores: Cores,
-    /// Make at most N runs, then stop; the next call goes on
+    /// Execute at most N runs, then stop; the same command resumes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) most: Option<u32>,
-    /// Say what would run, and what is finished; run nothing
+    /// List what would run and what is finished; run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Remove runs from the folder that the sweep no longer asks for

@@ -23,10 +23,10 @@ const USUAL_PORT: u16 = 8642;
 // What documents an argument is its help text.
 #[derive(Args, Debug)]
 pub(crate) struct ViewArgs {
-    /// Folder of results; those in folders below it are found, too
+    /// Folder of results, including its subfolders
     #[arg(value_name = "DIR", default_value = "results")]
     pub(crate) folder: PathBuf,
-    /// Port on 127.0.0.1; 0 takes a free one [default: 8642, or a free one where that is taken]
+    /// Port on 127.0.0.1; 0 chooses a free one [default: 8642, or a free one if that is in use]
     #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
 }

@@ -155,9 +155,9 @@ pub(super) fn scenario(run: &RunResult, open: bool, budget: &Budget) -> String {
         (0..=budget.scenario_bytes.min(text.len())).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
     let cut = if end < text.len() { "\n# ... shortened; scenario.toml has all of it\n" } else { "" };
     let open = if open && text.lines().count() <= 40 { " open" } else { "" };
+    let name = if run.info.name.is_empty() { "run".to_owned() } else { escape(&run.info.name) };
     format!(
-        "<details{open}><summary>{}</summary><pre tabindex=\"0\">{}{cut}</pre></details>\n",
-        escape(&run.info.name),
+        "<details{open}><summary>{name}</summary><pre tabindex=\"0\" aria-label=\"Scenario of {name}\">{}{cut}</pre></details>\n",
         escape(&text[..end])
     )
 }
