@@ -29,6 +29,15 @@ test("sections, and what failed", async (t) => {
   assert.deepEqual(await titles("sweep-named"), ["Failed", "Heat map", "Lines", "Best", "Cells"]);
 });
 
+test("the first screen says who is best how often", async (t) => {
+  const page = await open(t, "sweep-grid");
+  const { axes, best } = summary("sweep-grid");
+  const verdict = await page.locator(".verdict").textContent();
+  assert.match(verdict, /^Best scheme by FCT max, of 12 settings: ecmp \d+.*, qp16 \d+.*, rps \d+.*\.$/);
+  const alone = (name) => best.filter((b) => b.metric === "fct_max_ns" && axes[0].values[b.value] === name && !b.tied.length).length;
+  for (const name of axes[0].values) assert.match(verdict, new RegExp(`${name} ${alone(name)}\\b`));
+});
+
 test("the heat map has the means of the summary, of the other axes' chosen place", async (t) => {
   const page = await open(t, "sweep-grid");
   const { axes, cells } = summary("sweep-grid");

@@ -57,16 +57,23 @@ fn the_largest_is_followed_and_its_shares_add_up() {
 #[test]
 fn flows_are_followed_by_number_beside_the_largest() {
     let messages = [(0, 5, 2_000_000, 0), (0, 5, 100_000, 0), (1, 6, 300_000, 0)];
+    // Numbers of the flows that were followed, and the sizes of all.
     let followed = |flows: u32, follow: Vec<u32>| {
         let mut spec = spec(leaf_spine(), &messages, "rps");
         let interval = Duration::from_us(5);
         spec.observe = ObserveConfig { interval, flows, follow, ..ObserveConfig::default() };
-        of(&play(&spec), SeriesKind::InflightBytes).iter().map(|s| s.entity).collect::<BTreeSet<_>>()
+        let result = play(&spec);
+        let numbers: BTreeSet<u32> =
+            of(&result, SeriesKind::InflightBytes).iter().map(|s| s.entity).collect();
+        (numbers, result.flows.iter().map(|flow| flow.size_bytes).collect::<Vec<_>>())
     };
-    assert_eq!(followed(0, vec![1]), BTreeSet::from([1]));
-    // The largest is the first message, and none twice.
-    assert_eq!(followed(1, vec![2, 2]), BTreeSet::from([0, 2]));
-    assert_eq!(followed(0, vec![0]), followed(1, vec![]));
+    let (numbers, sizes) = followed(1, vec![]);
+    let number = |size: u64| sizes.iter().position(|&other| other == size).unwrap() as u32;
+    let (largest, other) = (number(2_000_000), number(300_000));
+    assert_eq!(numbers, BTreeSet::from([largest]));
+    assert_eq!(followed(0, vec![other]).0, BTreeSet::from([other]));
+    // Each once.
+    assert_eq!(followed(1, vec![other, largest, other]).0, BTreeSet::from([largest, other]));
 }
 
 #[test]

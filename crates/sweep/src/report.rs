@@ -7,6 +7,7 @@ use crate::model::Kept;
 use crate::plan::Plan;
 use crate::record::Keep;
 use crate::summary::SweepSummary;
+use crate::table::winners;
 
 /// The viewer, built from `web/`. Built pages are part of the source, so that building the program takes no Node.
 const VIEWER: &str = include_str!("../viewer/sweep.html");
@@ -30,7 +31,7 @@ pub(crate) fn html(plan: &Plan, summary: &SweepSummary) -> String {
     let opening = Opening { metric: &plan.metric, compare: plan.compare, runs };
     let texts = [
         ("title", escape(&format!("{} (sweep)", summary.name))),
-        ("header", header(summary)),
+        ("header", header(plan, summary)),
         ("failures", failures(summary)),
         ("sweep", script_json(summary)),
         ("opening", script_json(&opening)),
@@ -38,7 +39,7 @@ pub(crate) fn html(plan: &Plan, summary: &SweepSummary) -> String {
     fill_page(VIEWER, &texts)
 }
 
-fn header(summary: &SweepSummary) -> String {
+fn header(plan: &Plan, summary: &SweepSummary) -> String {
     let (mood, text) = match (summary.partial, summary.has_trouble()) {
         (true, _) => ("bad", "partial"),
         (false, true) => ("warn", "not all finished"),
@@ -54,8 +55,10 @@ fn header(summary: &SweepSummary) -> String {
         ("with unfinished flows", summary.open_runs.to_string()),
     ];
     let fact = |(k, v): &(&str, String)| format!("<div><dt>{k}</dt><dd>{}</dd></div>", escape(v));
+    let verdict = winners(plan, summary)
+        .map_or(String::new(), |words| format!("<p class=\"verdict\">{}.</p>", escape(&words)));
     format!(
-        "<h1>{} <span class=\"badge {mood}\">{text}</span></h1><dl class=\"facts\">{}</dl>",
+        "<h1>{} <span class=\"badge {mood}\">{text}</span></h1>{verdict}<dl class=\"facts\">{}</dl>",
         escape(&summary.name),
         facts.iter().map(fact).collect::<String>()
     )

@@ -24,7 +24,8 @@ const within = (g: Fabric): Map<number, number> => new Map(g.from.flatMap((from,
 // How many nodes a row of nodes stands for, and in how many blocks.
 const counted = (g: Fabric, members: number[]): string => {
   const { blocks } = g;
-  return blocks ? `${members.reduce((sum, n) => sum + blocks.nodes[n], 0)} in ${members.length}` : String(members.length);
+  const all = blocks ? members.reduce((sum, n) => sum + blocks.nodes[n], 0) : members.length;
+  return all === members.length ? String(all) : `${all} in ${members.length}`;
 };
 
 interface Attached { hosts: Map<number, number[]>; up: Map<number, number>; down: Map<number, number>; single: boolean }
