@@ -12,7 +12,7 @@ pub(crate) fn existing(named: &Path, what: &str) -> Result<PathBuf, Failure> {
     let refuse = |why: String| Err(Failure::Input(format!("cannot {what} {}: {why}", named.display())));
     match named.canonicalize() {
         Ok(folder) if folder.is_dir() => Ok(folder),
-        Ok(_) => refuse("it is no folder; name the folder it is in".to_owned()),
+        Ok(_) => refuse("it is not a folder; name the folder that contains it".to_owned()),
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
             let near = nearby(named, Wanted::Folder);
             let near = near.map_or(String::new(), |near| format!("; nearest: {}", near.display()));

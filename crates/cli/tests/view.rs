@@ -189,7 +189,7 @@ fn what_cannot_be_served_is_told_in_one_line() {
     for (args, told) in [
         (["view", "result", "--port", "0"], "cannot serve result: there is no such folder; nearest: results"),
         (["view", "nothing/at/all", "--port", "0"], "cannot serve nothing/at/all: there is no such folder"),
-        (["view", "file", "--port", "0"], "cannot serve file: it is no folder"),
+        (["view", "file", "--port", "0"], "cannot serve file: it is not a folder"),
         (["view", "results", "--port", &port], &format!("--port {port}: another program uses that port")),
     ] {
         let done = lab.run(&args);

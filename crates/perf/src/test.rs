@@ -263,7 +263,7 @@ impl Reader<'_> {
         let [code] = self.take()?;
         let found = all.get(usize::from(code)).copied();
         found
-            .ok_or_else(|| format!("{what} {code} in the client's hello; allowed are 0 to {}", all.len() - 1))
+            .ok_or_else(|| format!("{what} {code} in the client's hello; allowed: 0 to {}", all.len() - 1))
     }
 }
 

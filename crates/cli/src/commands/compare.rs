@@ -235,7 +235,7 @@ fn check_scenario_names(comparisons: &[Comparison]) -> Result<(), Failure> {
         if comparisons[..i].iter().any(|other| other.name == comparison.name) {
             let name = &comparison.name;
             return Err(Failure::Input(format!(
-                "two scenarios are named \"{name}\"; give one another `name`"
+                "two scenarios are named \"{name}\"; change the `name` of one"
             )));
         }
     }

@@ -127,7 +127,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome, Failure> {
         let near = nearest(&args.name, names.iter().map(String::as_str));
         let hint = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
         return Err(Failure::Input(format!(
-            "nothing is named \"{}\"{hint} `pathweave list` tells what there is",
+            "no scheme, topology, workload or preset is named \"{}\"{hint} `pathweave list` shows all",
             args.name
         )));
     }

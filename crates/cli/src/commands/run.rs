@@ -45,7 +45,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     if !args.force
         && let Some(why) = memory::refusal(&prepared.memory_in(memory::process(spec)))
     {
-        return Err(Failure::Input(format!("{why}; --force runs it all the same")));
+        return Err(Failure::Input(format!("{why}; --force runs it anyway")));
     }
     loaded.try_out(spec)?;
     let target =
