@@ -105,7 +105,10 @@ fn ids_and_moments_survive_and_names_are_told() {
     convert(&lab, &["m.csv", "again.cm"]);
     assert_eq!(self::text(&lab, "again.cm"), text);
     let told = refused(&lab, &["named.csv", "named.cm"]);
-    assert!(told.contains("htsim-flows cannot represent:\n  - the names of 1 flow, which get numbers"), "{told}");
+    assert!(
+        told.contains("htsim-flows cannot represent:\n  - the names of 1 flow, which get numbers"),
+        "{told}"
+    );
 }
 
 /// Simulated time until all is delivered, nanoseconds.
@@ -146,7 +149,9 @@ fn what_a_list_does_not_say_is_told() {
     let schedule = root().join("scenarios/goal-all-reduce.goal").display().to_string();
     let told = refused(&lab, &[&schedule, "f.csv"]);
     assert!(
-        told.contains("csv cannot represent:\n  - 8 computations behind the last messages\nf.csv was not written"),
+        told.contains(
+            "csv cannot represent:\n  - 8 computations behind the last messages\nf.csv was not written"
+        ),
         "{told}"
     );
     let told = convert(&lab, &[&schedule, "f.csv", "--lossy"]);
