@@ -103,7 +103,7 @@ kind = 'star'
 hosts = 4
 [[scenario.workload]]
 kind = 'permutation'
-size = '20MB'
+size = '40MB'
 ";
 
     /// The folder of a run as a sweep keeps it.
