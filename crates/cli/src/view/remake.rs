@@ -95,6 +95,7 @@ mod tests {
 
     use super::*;
 
+    /// Long enough that the simulator looks at its monitor.
     const SWEEP: &str = "
 list = [{ name = 'a' }]
 [scenario.topology]
@@ -102,7 +103,7 @@ kind = 'star'
 hosts = 4
 [[scenario.workload]]
 kind = 'permutation'
-size = '10KB'
+size = '40MB'
 ";
 
     /// The folder of a run as a sweep keeps it.
