@@ -5,7 +5,7 @@ use std::time::Instant;
 use pathweave_heap::usage;
 use pathweave_results::{EndReason, FlowStatus, RunResult, Summary};
 use pathweave_scenario::Loaded;
-use pathweave_sim::{Control, Monitor, SimSpec, Simulation, Tap};
+use pathweave_sim::{Control, Fidelity, Monitor, SimSpec, Simulation, Tap};
 
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
@@ -27,23 +27,26 @@ pub(crate) fn execute(
 ) -> Result<Finished, Failure> {
     let mut watcher = Watcher { progress, interrupt };
     let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
-    let simulation = Simulation::new(spec).map_err(|why| Failure::Scenario(loaded.sim_error(&why)))?;
-    let simulation = match tap {
-        Some(tap) => simulation.watched_by(tap),
-        None => simulation,
+    let run = match tap {
+        Some(tap) => Simulation::new(spec).map(|simulation| simulation.watched_by(tap).run(&mut watcher)),
+        None => pathweave_scenario::run(spec, &mut watcher),
     };
-    let mut run = simulation.run(&mut watcher);
+    let mut run = run.map_err(|why| Failure::Scenario(loaded.sim_error(&why)))?;
     let info = &mut run.info;
     info.wall_s = wall.elapsed().as_secs_f64();
     info.cpu_s += usage::thread_cpu_s() - cpu_s;
     info.peak_rss_bytes = usage::peak_rss_bytes();
     info.version = env!("CARGO_PKG_VERSION").to_owned();
     let summary = Summary::from_run(&run);
+    let (moved, what) = match run.info.fidelity {
+        Fidelity::Packet => (run.info.packet_hops as f64 / 1e6, "M packet-hops"),
+        Fidelity::Flow => (run.flows.len() as f64 / 1e3, "k messages"),
+    };
     let words = format!(
-        "{} in {}, {:.1} M packet-hops/s",
+        "{} in {}, {:.1} {what}/s",
         run.info.ended.name().replace('_', " "),
         progress::clock(wall.elapsed()),
-        run.info.packet_hops as f64 / run.info.wall_s.max(1e-9) / 1e6
+        moved / run.info.wall_s.max(1e-9)
     );
     watcher.progress.finish(&words);
     Ok(Finished { run, summary })

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use pathweave_results::{FctEnd, FctFormat, RunResult, fct, flows_csv, perfetto};
 use pathweave_scenario::units::HostId;
 use pathweave_scenario::{did_you_mean, nearest};
-use pathweave_sim::{Capture, CaptureFilter, Frames, SimSpec};
+use pathweave_sim::{Capture, CaptureFilter, Fidelity, Frames, SimSpec};
 
 use crate::commands::safe_name;
 use crate::failure::Failure;
@@ -131,6 +131,11 @@ pub(crate) struct Traces {
 impl Traces {
     /// Makes the files that `args` ask for.
     pub(crate) fn open(args: &TraceArgs, spec: &SimSpec) -> Result<Self, Failure> {
+        if args.pcapng.is_some() && spec.fidelity == Fidelity::Flow {
+            let what = "--pcapng captures packets, and there are none with run.fidelity = \"flow\"; leave it out, or set \
+                        run.fidelity to \"packet\"";
+            return Err(Failure::Input(what.to_owned()));
+        }
         let open = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
         let format = match args.fct_format {
             FctHosts::Hpcc => FctFormat::Hpcc,

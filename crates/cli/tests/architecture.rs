@@ -40,7 +40,15 @@ const ARROWS: &[(&str, &[&str])] = &[
             "execution",
         ],
     ),
-    ("scenario", &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "sim"]),
+    // Messages as fluids: runs what the simulator is configured with, over the ways that the simulator knows.
+    (
+        "flow",
+        &["units", "policy", "transport", "fabric", "topo", "workload", "results", "execution", "sim"],
+    ),
+    (
+        "scenario",
+        &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "sim", "flow"],
+    ),
     ("datapath", &["units", "wire", "policy", "transport", "secure"]),
     // Rings of bytes between processes of one host: what they carry it does not know.
     ("neighbour", &[]),

@@ -67,7 +67,18 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// The egress ports of a packet of `src`, `dst` and path entropy, from the first port of the host on: the hashes of
     /// all switches on the way, evaluated. `None` where sources choose, or where it would not arrive.
     pub fn hashed_route(&self, src: HostId, dst: HostId, path: PathId) -> Option<Vec<PortId>> {
-        let mut port = self.transit.lines.ports.iter().position(|port| port.node == src.0)? as PortId;
+        // Ports are numbered node by node.
+        let first = self.transit.lines.ports.partition_point(|port| port.node < src.0) as PortId;
+        self.hashed_route_from(first, (src, dst), path)
+    }
+
+    /// The same from this port of `src` on.
+    pub fn hashed_route_from(
+        &self,
+        mut port: PortId,
+        (src, dst): (HostId, HostId),
+        path: PathId,
+    ) -> Option<Vec<PortId>> {
         let mut route = vec![port];
         while self.transit.lines.ports[port as usize].peer_node != dst.0 {
             let at = self.transit.lines.ports[port as usize]

@@ -53,6 +53,7 @@ pub mod cc;
 mod contract;
 mod dlbf;
 mod error;
+pub mod fluid;
 mod ignores;
 pub mod laps;
 mod low;

@@ -16,6 +16,7 @@ use core::fmt;
 
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
+use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::ack_clock::AckClock;
 use crate::error::check;
 use crate::ooo::OutOfOrder;
@@ -75,6 +76,12 @@ impl Default for MpRdmaConfig {
             ooo_packets: 64,
             burst_timer: Duration::ZERO,
         }
+    }
+}
+
+impl AsFluid for MpRdmaConfig {
+    fn as_fluid(&self) -> Fluid {
+        Fluid { spread: Some(Spread::ByCapacity), control: Control::BY_MARKS }
     }
 }
 

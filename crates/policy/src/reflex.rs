@@ -7,6 +7,7 @@ use core::ops::Range;
 
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
+use crate::fluid::{AsFluid, Controls, Fluid};
 use crate::cc::{AnyCc, CcConfig, IncreaseOver, SwiftConfig, TimelyConfig};
 use crate::error::check;
 use crate::picker::{AnyPicker, PickerConfig};
@@ -87,6 +88,12 @@ fn near(cc: &CcConfig, edge: Leg, packet: Duration) -> CcConfig {
 }
 
 /// As its congestion control: `edge_cc` is for simulated sites, whose edge answers.
+impl AsFluid for ReflexConfig {
+    fn as_fluid(&self) -> Fluid {
+        Fluid { spread: self.picker.spread(), control: self.cc.control() }
+    }
+}
+
 impl Adapt for ReflexConfig {
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
         self.cc.adapt_to_fabric(fabric);

@@ -12,6 +12,7 @@ use pathweave_units::{PathId, Rate, Rng, Time};
 
 use crate::cc::AnyCc;
 use crate::dlbf::{Dlbf, DlbfConfig};
+use crate::fluid::{AsFluid, Fluid};
 use crate::laps::{Laps, LapsConfig};
 use crate::mprdma::{MpRdma, MpRdmaConfig};
 use crate::picker::{AnyPicker, PickerConfig};
@@ -50,6 +51,12 @@ macro_rules! policies {
             /// later call gets.
             pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> AnyPolicy {
                 match self { $( PolicyConfig::$name(config) => AnyPolicy::$name(config.build(env, rng)) ),* }
+            }
+        }
+
+        impl AsFluid for PolicyConfig {
+            fn as_fluid(&self) -> Fluid {
+                match self { $( PolicyConfig::$name(config) => config.as_fluid() ),* }
             }
         }
 

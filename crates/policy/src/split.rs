@@ -2,6 +2,7 @@
 
 use pathweave_units::{Rate, Rng, Time};
 
+use crate::fluid::{AsFluid, Controls, Fluid};
 use crate::cc::{AnyCc, CcConfig, CongestionControl, Permit};
 use crate::picker::{AnyPicker, PathPicker, PickerConfig};
 use crate::{
@@ -79,6 +80,12 @@ pub struct SplitConfig {
     pub cc: CcConfig,
     /// Path picker.
     pub picker: PickerConfig,
+}
+
+impl AsFluid for SplitConfig {
+    fn as_fluid(&self) -> Fluid {
+        Fluid { spread: self.picker.spread(), control: self.cc.control() }
+    }
 }
 
 impl Adapt for SplitConfig {

@@ -174,7 +174,7 @@ pub(crate) fn simulate(
         Watcher { callback: progress, trouble, cancel, started: now, looked: now, raised: None };
     let (result, cpu_s) = py.detach(|| {
         let before = thread_cpu_s();
-        let result = pathweave_sim::run(spec, &mut watcher);
+        let result = pathweave_scenario::run(spec, &mut watcher);
         (result, thread_cpu_s() - before)
     });
     if let Some(raised) = trouble.take().or(watcher.raised) {

@@ -48,7 +48,7 @@ impl Table {
 
 fn array<R>(run: &RunResult, column: &Column<R>, rows: &[R]) -> Result<ArrayRef, ArrowError> {
     Ok(match column.get {
-        Get::U32(get) => Arc::new(rows.iter().map(get).collect::<UInt32Array>()),
+        Get::U32(get) => Arc::new(rows.iter().map(|row| get(run, row)).collect::<UInt32Array>()),
         Get::U64(get) => Arc::new(rows.iter().map(|row| get(run, row)).collect::<UInt64Array>()),
         Get::F64(get) => Arc::new(rows.iter().map(|row| get(run, row)).collect::<Float64Array>()),
         Get::Label(labels, get) => {

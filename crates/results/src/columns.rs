@@ -24,7 +24,7 @@ pub struct Column<R> {
 /// How to get a value, by type. `None` is a missing value and only legal in a nullable column.
 pub enum Get<R> {
     /// Unsigned, 32 bits.
-    U32(fn(&R) -> Option<u32>),
+    U32(fn(&RunResult, &R) -> Option<u32>),
     /// Unsigned, 64 bits.
     U64(fn(&RunResult, &R) -> Option<u64>),
     /// Double precision.
@@ -81,10 +81,10 @@ macro_rules! of_one {
 }
 macro_rules! get {
     (u32, $field:ident) => {
-        Get::U32(|flow| Some(flow.$field))
+        Get::U32(|run, flow| run.of_packets(flow.$field))
     };
     (u64, $field:ident) => {
-        Get::U64(|_, flow| Some(flow.$field))
+        Get::U64(|run, flow| run.of_packets(flow.$field))
     };
 }
 macro_rules! flow_columns {
@@ -94,7 +94,7 @@ macro_rules! flow_columns {
     ) => {
         /// `flows.parquet`.
         pub const FLOWS: &[Column<FlowRecord>] = &[
-            column("flow", "", "Number of the flow, in order of declaration.", Get::U32(|f| Some(f.flow))),
+            column("flow", "", "Number of the flow, in order of declaration.", Get::U32(|_, f| Some(f.flow))),
             column(
                 "group",
                 "",
@@ -116,9 +116,9 @@ macro_rules! flow_columns {
                 "Scheme that carried it.",
                 Get::Label(|run| run.info.schemes.clone(), |f| Some(usize::from(f.scheme))),
             ),
-            nullable("job", "", "Job it belongs to.", Get::U32(|f| f.job)),
-            column("src_host", "", "Sending host.", Get::U32(|f| Some(f.src_host))),
-            column("dst_host", "", "Receiving host.", Get::U32(|f| Some(f.dst_host))),
+            nullable("job", "", "Job it belongs to.", Get::U32(|_, f| f.job)),
+            column("src_host", "", "Sending host.", Get::U32(|_, f| Some(f.src_host))),
+            column("dst_host", "", "Receiving host.", Get::U32(|_, f| Some(f.dst_host))),
             column("size_bytes", "B", "Bytes of the message, headers not counted.", Get::U64(|_, f| Some(f.size_bytes))),
             column("start_ns", "ns", "When it was posted.", Get::F64(|_, f| Some(ns(f.start_ps)))),
             nullable("finish_ns", "ns", "When the receiver had its last byte.", Get::F64(|_, f| f.finish_ps.map(ns))),
@@ -163,14 +163,14 @@ macro_rules! flow_columns {
                 Get::F64(|_, f| f.acked_slowdown()),
             ),
             nullable("goodput_bps", "bit/s", "`size_bytes` over `fct_ns`.", Get::F64(|_, f| f.goodput_bps())),
-            $( column(stringify!($first), $first_unit, of_one!($first_meaning $(, $first_one)?), get!($first_type, $first)), )*
-            column(
+            $( nullable(stringify!($first), $first_unit, of_one!($first_meaning $(, $first_one)?), get!($first_type, $first)), )*
+            nullable(
                 "ooo_degree_max_packets",
                 "packets",
                 "Largest out-of-order degree: packets a late one was behind the latest received.",
-                Get::U32(|f| Some(f.ooo_degree_max)),
+                Get::U32(|run, f| run.of_packets(f.ooo_degree_max)),
             ),
-            $( column(stringify!($second), $second_unit, of_one!($second_meaning $(, $second_one)?), get!($second_type, $second)), )*
+            $( nullable(stringify!($second), $second_unit, of_one!($second_meaning $(, $second_one)?), get!($second_type, $second)), )*
             nullable(
                 "activity",
                 "",
@@ -200,12 +200,12 @@ pub const SERIES: &[Column<SeriesSample>] = &[
         "What was sampled; its name ends in the unit of `value`.",
         Get::Label(|_| names(SeriesKind::ALL.iter().map(|k| k.name())), |s| Some(s.kind as usize)),
     ),
-    column("entity", "", "Link, node, host or flow sampled, as `kind` says.", Get::U32(|s| Some(s.entity))),
+    column("entity", "", "Link, node, host or flow sampled, as `kind` says.", Get::U32(|_, s| Some(s.entity))),
     column(
         "index",
         "",
         "Part of the entity: a path; 0 where the entity is whole.",
-        Get::U32(|s| Some(u32::from(s.index))),
+        Get::U32(|_, s| Some(u32::from(s.index))),
     ),
     column("value", "by kind", "The sample.", Get::F64(|_, s| Some(s.value))),
 ];
@@ -229,18 +229,18 @@ pub const EVENTS: &[Column<EventRecord>] = &[
         "node",
         "",
         "Node where it happened; the sending host of a retransmission or timeout.",
-        Get::U32(|e| Some(e.node)),
+        Get::U32(|_, e| Some(e.node)),
     ),
-    nullable("link", "", "Link concerned.", Get::U32(|e| e.link)),
-    nullable("flow", "", "Flow concerned.", Get::U32(|e| e.flow)),
-    nullable("peer_host", "", "Receiving host of a retransmission or timeout.", Get::U32(|e| e.peer_host)),
+    nullable("link", "", "Link concerned.", Get::U32(|_, e| e.link)),
+    nullable("flow", "", "Flow concerned.", Get::U32(|_, e| e.flow)),
+    nullable("peer_host", "", "Receiving host of a retransmission or timeout.", Get::U32(|_, e| e.peer_host)),
     nullable(
         "queue_pair",
         "",
         "Queue pair of the sender, of a retransmission or timeout.",
-        Get::U32(|e| e.queue_pair),
+        Get::U32(|_, e| e.queue_pair),
     ),
-    nullable("path", "", "Path of the packet concerned.", Get::U32(|e| e.path)),
+    nullable("path", "", "Path of the packet concerned.", Get::U32(|_, e| e.path)),
     column(
         "value",
         "by kind",
@@ -251,22 +251,22 @@ pub const EVENTS: &[Column<EventRecord>] = &[
 
 /// `links.parquet`.
 pub const LINKS: &[Column<LinkTotals>] = &[
-    column("link", "", "Number of the directed link.", Get::U32(|l| Some(l.link))),
+    column("link", "", "Number of the directed link.", Get::U32(|_, l| Some(l.link))),
     column(
         "name",
         "",
         "Its name.",
         Get::Label(|run| run.links.iter().map(|l| l.name.clone()).collect(), |l| Some(l.link as usize)),
     ),
-    column("from_node", "", "Node it leaves.", Get::U32(|l| Some(l.from_node))),
-    column("to_node", "", "Node it enters.", Get::U32(|l| Some(l.to_node))),
+    column("from_node", "", "Node it leaves.", Get::U32(|_, l| Some(l.from_node))),
+    column("to_node", "", "Node it enters.", Get::U32(|_, l| Some(l.to_node))),
     column("from", "", "Name of the node it leaves.", Get::Label(node_names, |l| Some(l.from_node as usize))),
     column("to", "", "Name of the node it enters.", Get::Label(node_names, |l| Some(l.to_node as usize))),
     column(
         "tier",
         "",
         "Higher tier of its two ends: 0 for links of hosts, 1 between ToR and aggregation, and so on.",
-        Get::U32(|l| Some(u32::from(l.tier))),
+        Get::U32(|_, l| Some(u32::from(l.tier))),
     ),
     column(
         "direction",
@@ -276,7 +276,7 @@ pub const LINKS: &[Column<LinkTotals>] = &[
     ),
     column("rate_bps", "bit/s", "Rate without faults.", Get::U64(|_, l| Some(l.rate_bps))),
     column("tx_bytes", "B", "Bytes sent, headers and gaps included.", Get::U64(|_, l| Some(l.tx_bytes))),
-    column("tx_packets", "packets", "Packets sent, data and control.", Get::U64(|_, l| Some(l.tx_packets))),
+    nullable("tx_packets", "packets", "Packets sent, data and control.", Get::U64(|run, l| run.of_packets(l.tx_packets))),
     column("busy_ns", "ns", "Time it was sending.", Get::F64(|_, l| Some(ns(l.busy_ps)))),
     column(
         "utilisation_ratio",
@@ -284,31 +284,31 @@ pub const LINKS: &[Column<LinkTotals>] = &[
         "`busy_ns` over the simulated time.",
         Get::F64(|run, l| Some(l.utilisation(run.info.simulated_ps))),
     ),
-    column(
+    nullable(
         "dropped_packets",
         "packets",
         "Packets dropped at its egress port or on it.",
-        Get::U64(|_, l| Some(l.dropped_packets)),
+        Get::U64(|run, l| run.of_packets(l.dropped_packets)),
     ),
-    column(
+    nullable(
         "ecn_marked_packets",
         "packets",
         "Packets marked Congestion Experienced at its egress port.",
-        Get::U64(|_, l| Some(l.ecn_marked_packets)),
+        Get::U64(|run, l| run.of_packets(l.ecn_marked_packets)),
     ),
-    column("pfc_pauses", "", "Times PFC paused it.", Get::U64(|_, l| Some(l.pfc_pauses))),
-    column(
+    nullable("pfc_pauses", "", "Times PFC paused it.", Get::U64(|run, l| run.of_packets(l.pfc_pauses))),
+    nullable(
         "paused_ns",
         "ns",
         "Time it was paused, summed over priority classes.",
-        Get::F64(|_, l| Some(ns(l.paused_ps))),
+        Get::F64(|run, l| run.of_packets(ns(l.paused_ps))),
     ),
-    column("max_queue_bytes", "B", "Largest egress queue seen.", Get::U64(|_, l| Some(l.max_queue_bytes))),
+    nullable("max_queue_bytes", "B", "Largest egress queue seen.", Get::U64(|run, l| run.of_packets(l.max_queue_bytes))),
 ];
 
 /// `jobs.parquet`.
 pub const JOBS: &[Column<JobRecord>] = &[
-    column("job", "", "Number of the job.", Get::U32(|j| Some(j.job))),
+    column("job", "", "Number of the job.", Get::U32(|_, j| Some(j.job))),
     column(
         "name",
         "",
@@ -368,14 +368,14 @@ pub const JOBS: &[Column<JobRecord>] = &[
 
 /// `activities.parquet`.
 pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
-    column("host", "", "The host.", Get::U32(|a| Some(a.host))),
+    column("host", "", "The host.", Get::U32(|_, a| Some(a.host))),
     column(
         "group",
         "",
         "Workload group.",
         Get::Label(|run| run.info.groups.clone(), |a| Some(usize::from(a.group))),
     ),
-    nullable("job", "", "Job it belongs to.", Get::U32(|a| a.job)),
+    nullable("job", "", "Job it belongs to.", Get::U32(|_, a| a.job)),
     column(
         "kind",
         "",
@@ -430,7 +430,7 @@ pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
         "When it was over: the computation, or the last byte of its messages had arrived.",
         Get::F64(|_, a| a.finish_ps.map(ns)),
     ),
-    column("flows", "", "Messages that the host sent or received in it.", Get::U32(|a| Some(a.flows))),
+    column("flows", "", "Messages that the host sent or received in it.", Get::U32(|_, a| Some(a.flows))),
     column("sent_bytes", "B", "Payload of those it sent.", Get::U64(|_, a| Some(a.sent_bytes))),
     column("received_bytes", "B", "Payload of those it received.", Get::U64(|_, a| Some(a.received_bytes))),
 ];

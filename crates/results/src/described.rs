@@ -58,6 +58,7 @@ pub(crate) use kinds;
 
 kinds! {
     "integer": u8, u32, u64;
+    "integer or null": Option<u64>;
     "number": f64;
     "number or null": Option<f64>;
     "boolean": bool;

@@ -135,22 +135,22 @@ pub const FLOW_METRICS: &[FlowMetric] = &[
     flow("Goodput aggregate", RateBps, |f| if_finished(f, f.aggregate_goodput_bps)).higher(),
     flow("Goodput per flow", RateBps, |f| if_finished(f, f.mean_goodput_bps)).higher(),
     flow("Jain's index", Plain, |f| f.jain_index).higher(),
-    flow("Dropped packets", Count, |f| Some(f.dropped_packets as f64)),
-    flow("Retransmissions", Count, |f| Some(f.retransmitted_packets as f64)),
-    flow("Copies", Count, |f| if_any(f.copied_packets)).neither(),
-    flow("Notices", Count, |f| if_any(f.notice_packets)).neither(),
-    flow("Congestion notifications", Count, |f| if_any(f.cnp_packets)).neither(),
-    flow("Timeouts", Count, |f| Some(f.timeouts as f64)),
-    flow("Out-of-order degree P99", Count, |f| Some(f.ooo_degree_packets.p99)),
-    flow("Out-of-order degree max", Count, |f| Some(f.ooo_degree_packets.max)),
+    flow("Dropped packets", Count, |f| f.dropped_packets.map(|n| n as f64)),
+    flow("Retransmissions", Count, |f| f.retransmitted_packets.map(|n| n as f64)),
+    flow("Copies", Count, |f| f.copied_packets.and_then(if_any)).neither(),
+    flow("Notices", Count, |f| f.notice_packets.and_then(if_any)).neither(),
+    flow("Congestion notifications", Count, |f| f.cnp_packets.and_then(if_any)).neither(),
+    flow("Timeouts", Count, |f| f.timeouts.map(|n| n as f64)),
+    flow("Out-of-order degree P99", Count, |f| of_any(&f.ooo_degree_packets, |of| of.p99)),
+    flow("Out-of-order degree max", Count, |f| of_any(&f.ooo_degree_packets, |of| of.max)),
 ];
 
 /// Rows on the fabric and the run.
 pub const RUN_METRICS: &[RunMetric] = &[
-    run("PFC pauses", Count, |s| Some(s.fabric.pfc_pauses as f64)),
-    run("ECN marks", Count, |s| Some(s.fabric.ecn_marked_packets as f64)).neither(),
-    run("Drops, all packets", Count, |s| Some(s.fabric.dropped_packets as f64)),
-    run("Largest queue", Bytes, |s| Some(s.fabric.max_queue_bytes as f64)),
+    run("PFC pauses", Count, |s| s.fabric.pfc_pauses.map(|n| n as f64)),
+    run("ECN marks", Count, |s| s.fabric.ecn_marked_packets.map(|n| n as f64)).neither(),
+    run("Drops, all packets", Count, |s| s.fabric.dropped_packets.map(|n| n as f64)),
+    run("Largest queue", Bytes, |s| s.fabric.max_queue_bytes.map(|n| n as f64)),
     run("Flowlets", Count, |s| if_any(s.fabric.balancing.flowlets)).neither(),
     run("Rerouted by switches", Count, |s| if_any(s.fabric.balancing.reroutes)).neither(),
     run("Held by switches", Count, |s| if_any(s.fabric.balancing.held_packets)).neither(),
@@ -165,12 +165,17 @@ pub const RUN_METRICS: &[RunMetric] = &[
     run("Algorithm bandwidth mean", RateBps, |s| some(&s.jobs.algorithm_bandwidth_bps)).higher(),
     run("Bus bandwidth mean", RateBps, |s| some(&s.jobs.bus_bandwidth_bps)).higher(),
     run("Simulated time", TimeNs, |s| Some(s.run.simulated_ns)).neither(),
-    run("Packet-hops", Count, |s| Some(s.run.packet_hops as f64)).neither(),
+    run("Packet-hops", Count, |s| s.run.packet_hops.map(|n| n as f64)).neither(),
 ];
 
 /// A figure of something that most runs do not have.
 fn if_any(count: u64) -> Option<f64> {
     (count > 0).then_some(count as f64)
+}
+
+/// A figure of values, where there are any.
+fn of_any(of: &crate::stats::Distribution, get: fn(&crate::stats::Distribution) -> f64) -> Option<f64> {
+    (of.count > 0).then(|| get(of))
 }
 
 /// The mean of what most runs do not have.

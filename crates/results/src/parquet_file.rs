@@ -139,6 +139,7 @@ fn properties(run: &RunResult) -> WriterProperties {
             pair("name", info.name.clone()),
             pair("seed", info.seed.to_string()),
             pair("digest", info.digest_hex()),
+            pair("fidelity", info.fidelity.name().to_owned()),
             pair("ended", info.ended.name().to_owned()),
         ]))
         .build()
@@ -162,7 +163,7 @@ fn write_column<R>(
     // Parquet has signed integers only; the logical type says that the bits are unsigned.
     match column.get {
         Get::U32(get) => {
-            let (values, levels) = collect(column, rows.iter().map(|r| get(r).map(u32::cast_signed)));
+            let (values, levels) = collect(column, rows.iter().map(|r| get(run, r).map(u32::cast_signed)));
             out.typed::<Int32Type>().write_batch(&values, levels.as_deref(), None)?;
         }
         Get::U64(get) => {

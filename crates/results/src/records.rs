@@ -54,6 +54,10 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// What is counted or measured of packets; `None` where there were none.
+    pub(crate) fn of_packets<T>(&self, value: T) -> Option<T> {
+        (self.info.fidelity == Fidelity::Packet).then_some(value)
+    }
     /// The flows that the run is about.
     pub fn foreground(&self) -> impl Iterator<Item = &FlowRecord> {
         self.flows.iter().filter(|flow| self.info.role(flow.group) == Role::Foreground)
@@ -83,6 +87,10 @@ pub struct RunInfo {
     pub groups: Vec<String>,
     /// What each group is to the run; those not listed are foreground.
     pub roles: Vec<Role>,
+    /// What moved through the network.
+    pub fidelity: Fidelity,
+    /// Where that was no packets, reasons why this run is outside of what the model was measured for; for people.
+    pub outside: Vec<String>,
     /// Digest of the event trace: equal for equal scenario and seed, on every machine.
     pub digest: u64,
     /// Simulated time at the end, picoseconds.
@@ -108,6 +116,13 @@ impl RunInfo {
     pub fn partial(&self) -> bool {
         !matches!(self.ended, EndReason::Completed | EndReason::TimeLimit)
     }
+    /// What the figures are to be taken for, where they are not those of packets.
+    pub fn label(&self) -> String {
+        match self.fidelity {
+            Fidelity::Packet => String::new(),
+            Fidelity::Flow => "fidelity: flow, uncalibrated".to_owned(),
+        }
+    }
     /// What a group is to the run.
     pub fn role(&self, group: u16) -> Role {
         self.roles.get(usize::from(group)).copied().unwrap_or_default()
@@ -119,6 +134,17 @@ impl RunInfo {
     /// The digest as 16 hexadecimal digits.
     pub fn digest_hex(&self) -> String {
         format!("{:016x}", self.digest)
+    }
+}
+
+named_enum! {
+    /// What moves through the network of a run.
+    #[derive(Default)]
+    Fidelity {
+        /// Packets, each of them.
+        #[default] Packet = "packet",
+        /// Flows: messages as fluids that share links.
+        Flow = "flow",
     }
 }
 

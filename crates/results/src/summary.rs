@@ -10,11 +10,12 @@ use crate::departures::Departures;
 use crate::described::{described, kinds};
 use crate::middlebox::MiddleboxTotals;
 use crate::parquet_file::SCHEMA_VERSION;
-use crate::records::{EndReason, FlowRecord, FlowStatus, JobRecord, Role, RunResult};
+use crate::records::{EndReason, Fidelity, FlowRecord, FlowStatus, JobRecord, Role, RunResult};
 use crate::stats::{Distribution, jain_index};
 use crate::summary_fabric::FabricSummary;
 
 kinds! {
+    "string": Fidelity;
     "object": RunSummary, FlowSummary, JobSummary;
     "object or null": Option<FlowSummary>;
 }
@@ -59,6 +60,12 @@ described! {
         pub version: String,
         /// Seed of every random stream.
         pub seed: u64,
+        /// What moved through the network: "packet" or "flow", messages as fluids.
+        pub fidelity: Fidelity,
+        /// What the figures are to be taken for; empty where they are those of packets.
+        pub label: String,
+        /// With "flow": reasons why the run is outside of what the model was measured for; empty if there are none.
+        pub outside: Vec<String>,
         /// Digest of the event trace, 16 hexadecimal digits: equal for equal scenario and seed.
         pub digest: String,
         /// Why the run ended; the words are listed below.
@@ -75,8 +82,8 @@ described! {
         pub cpu_s: f64,
         /// Simulator events executed.
         pub events: u64,
-        /// Packets crossing one link each, data and control.
-        pub packet_hops: u64,
+        /// Packets crossing one link each, data and control; null where there were none.
+        pub packet_hops: Option<u64>,
         /// `packet_hops` over `cpu_s`; 0 where that is unknown.
         pub packet_hops_per_cpu_s: f64,
         /// `events` over `packet_hops`.
@@ -110,7 +117,8 @@ macro_rules! flow_summary {
         second { $( $second:ident: $_st:ty, $_su:literal = $second_meaning:literal $(, $_so:literal)?; )* }
     ) => {
         described! {
-            /// The figures of a set of flows. Times, slowdown and goodput are of finished flows; counts are of all.
+            /// The figures of a set of flows. Times, slowdown and goodput are of finished flows; counts are of all. Counts of
+            /// packets are null where there were none.
             #[derive(Clone, Debug, Default, PartialEq, Serialize)]
             pub struct FlowSummary {
                 /// Flows.
@@ -137,10 +145,10 @@ macro_rules! flow_summary {
                 pub mean_goodput_bps: f64,
                 /// Jain's fairness index of the goodput of each flow.
                 pub jain_index: Option<f64>,
-                $( #[doc = $first_meaning] pub $first: u64, )*
+                $( #[doc = $first_meaning] pub $first: Option<u64>, )*
                 /// Largest out-of-order degree of each flow, finished or not.
                 pub ooo_degree_packets: Distribution,
-                $( #[doc = $second_meaning] pub $second: u64, )*
+                $( #[doc = $second_meaning] pub $second: Option<u64>, )*
                 /// Finished flows by size; bins without one are left out.
                 pub by_size: Vec<SizeBin>,
             }
@@ -149,8 +157,18 @@ macro_rules! flow_summary {
         impl FlowSummary {
             /// Adds what a flow has counted.
             fn add_counters(&mut self, flow: &FlowRecord) {
-                $( self.$first += u64::from(flow.$first); )*
-                $( self.$second += u64::from(flow.$second); )*
+                $( *self.$first.get_or_insert(0) += u64::from(flow.$first); )*
+                $( *self.$second.get_or_insert(0) += u64::from(flow.$second); )*
+            }
+
+            /// Nothing has counted, since there are no flows or no packets: 0 or null.
+            fn without_counts(of_packets: bool) -> Self {
+                let nothing = of_packets.then_some(0);
+                FlowSummary {
+                    $( $first: nothing, )*
+                    $( $second: nothing, )*
+                    ..FlowSummary::default()
+                }
             }
         }
     };
@@ -204,6 +222,9 @@ impl Summary {
                 name: info.name.clone(),
                 version: info.version.clone(),
                 seed: info.seed,
+                fidelity: info.fidelity,
+                label: info.label(),
+                outside: info.outside.clone(),
                 digest: info.digest_hex(),
                 ended: info.ended,
                 ended_detail: info.ended_detail.clone(),
@@ -212,13 +233,13 @@ impl Summary {
                 wall_s: info.wall_s,
                 cpu_s: info.cpu_s,
                 events: info.events,
-                packet_hops: info.packet_hops,
+                packet_hops: run.of_packets(info.packet_hops),
                 packet_hops_per_cpu_s: over(info.packet_hops as f64, info.cpu_s),
                 events_per_packet_hop: over(info.events as f64, info.packet_hops as f64),
                 peak_rss_bytes: info.peak_rss_bytes,
             },
-            overall: FlowSummary::from_flows(|| run.flows.iter()),
-            foreground: info.has_background().then(|| FlowSummary::from_flows(|| run.foreground())),
+            overall: FlowSummary::of(run, || run.flows.iter()),
+            foreground: info.has_background().then(|| FlowSummary::of(run, || run.foreground())),
             groups: group_summaries(run),
             fabric: FabricSummary::from_run(run),
             jobs: job_summary(run),
@@ -249,7 +270,7 @@ fn group_summaries(run: &RunResult) -> Vec<GroupSummary> {
             policy_rate_bps: run.groups.get(usize::from(group)).and_then(|totals| totals.policy_rate_bps),
             held_bytes: run.groups.get(usize::from(group)).and_then(|totals| totals.held_bytes),
             schemes: used.into_iter().map(|s| run.info.schemes[usize::from(s)].clone()).collect(),
-            flows: FlowSummary::from_flows(flows),
+            flows: FlowSummary::of(run, flows),
         }
     };
     (0..).zip(&run.info.groups).map(of).collect()
@@ -277,8 +298,9 @@ fn job_summary(run: &RunResult) -> JobSummary {
 
 impl FlowSummary {
     /// The figures of the flows of `flows`, which is iterated several times rather than copied.
-    pub fn from_flows<'a, I: Iterator<Item = &'a FlowRecord>>(flows: impl Fn() -> I) -> Self {
-        let mut summary = FlowSummary::default();
+    fn of<'a, I: Iterator<Item = &'a FlowRecord>>(run: &RunResult, flows: impl Fn() -> I) -> Self {
+        let of_packets = run.of_packets(()).is_some();
+        let mut summary = FlowSummary::without_counts(of_packets);
         let (mut first_start, mut last_finish) = (u64::MAX, 0);
         for flow in flows() {
             summary.count += 1;
@@ -293,7 +315,9 @@ impl FlowSummary {
                 (FlowStatus::Finished, None) => panic!("flow {} finished at no time", flow.flow),
                 _ => summary.failed += 1,
             }
-            summary.add_counters(flow);
+            if of_packets {
+                summary.add_counters(flow);
+            }
         }
         let finished = || flows().filter(|f| f.status == FlowStatus::Finished);
         summary.fct_ns = Distribution::from_values(&mut finished().filter_map(fct_ns).collect::<Vec<_>>());
@@ -304,8 +328,8 @@ impl FlowSummary {
         };
         summary.acked_fct_ns = of(|flow| flow.acked_fct_ps().map(ns));
         summary.acked_slowdown = of(FlowRecord::acked_slowdown);
-        summary.ooo_degree_packets =
-            Distribution::from_values(&mut flows().map(|f| f64::from(f.ooo_degree_max)).collect::<Vec<_>>());
+        let degrees = flows().filter(|_| of_packets).map(|f| f64::from(f.ooo_degree_max));
+        summary.ooo_degree_packets = Distribution::from_values(&mut degrees.collect::<Vec<_>>());
         let mut goodput: Vec<f64> = finished().filter_map(FlowRecord::goodput_bps).collect();
         summary.mean_goodput_bps = Distribution::from_values(&mut goodput).mean;
         summary.jain_index = jain_index(&goodput);

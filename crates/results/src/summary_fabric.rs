@@ -15,7 +15,7 @@ kinds! {
 }
 
 described! {
-    /// Links and queues of the whole fabric.
+    /// Links and queues of the whole fabric. Counts of packets and queues are null where there were none.
     #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct FabricSummary {
         /// Directed links.
@@ -23,17 +23,17 @@ described! {
         /// Bytes sent, headers and gaps included, summed over links.
         pub tx_bytes: u64,
         /// Packets dropped, data and control.
-        pub dropped_packets: u64,
+        pub dropped_packets: Option<u64>,
         /// Recorded drops by reason; see `not_recorded_by_kind`.
         pub dropped_by_reason: BTreeMap<&'static str, u64>,
         /// Packets marked Congestion Experienced.
-        pub ecn_marked_packets: u64,
+        pub ecn_marked_packets: Option<u64>,
         /// Times a link was paused by PFC.
-        pub pfc_pauses: u64,
+        pub pfc_pauses: Option<u64>,
         /// Time links were paused, summed over links and priority classes.
-        pub paused_ns: f64,
+        pub paused_ns: Option<f64>,
         /// Largest egress queue.
-        pub max_queue_bytes: u64,
+        pub max_queue_bytes: Option<u64>,
         /// Events beyond the recording limit: totals count them, `events.parquet` does not hold them.
         pub events_not_recorded: u64,
         /// The same by kind, each of which has a limit of its own; kinds without one are left out.
@@ -56,50 +56,55 @@ described! {
         /// Fraction of the simulated time each link was sending.
         pub utilisation_ratio: Distribution,
         /// Largest egress queue.
-        pub max_queue_bytes: u64,
+        pub max_queue_bytes: Option<u64>,
         /// Packets dropped.
-        pub dropped_packets: u64,
+        pub dropped_packets: Option<u64>,
         /// Times a link was paused by PFC.
-        pub pfc_pauses: u64,
+        pub pfc_pauses: Option<u64>,
     }
 }
 
 impl FabricSummary {
     /// The figures of the links of `run`.
     pub fn from_run(run: &RunResult) -> Self {
+        let nothing = run.of_packets(0);
         let mut summary = FabricSummary {
             links: run.links.len() as u64,
             events_not_recorded: run.events_not_recorded.values().sum(),
             not_recorded_by_kind: run.events_not_recorded.iter().map(|(kind, n)| (kind.name(), *n)).collect(),
             balancing: run.balancing,
+            dropped_packets: nothing,
+            ecn_marked_packets: nothing,
+            pfc_pauses: nothing,
+            max_queue_bytes: nothing,
             ..FabricSummary::default()
         };
         let mut paused_ps = 0;
         let mut tiers: BTreeMap<(u8, Direction), (Vec<f64>, TierSummary)> = BTreeMap::new();
         for link in &run.links {
             summary.tx_bytes += link.tx_bytes;
-            summary.dropped_packets += link.dropped_packets;
-            summary.ecn_marked_packets += link.ecn_marked_packets;
-            summary.pfc_pauses += link.pfc_pauses;
-            summary.max_queue_bytes = summary.max_queue_bytes.max(link.max_queue_bytes);
+            add(&mut summary.dropped_packets, link.dropped_packets);
+            add(&mut summary.ecn_marked_packets, link.ecn_marked_packets);
+            add(&mut summary.pfc_pauses, link.pfc_pauses);
+            raise(&mut summary.max_queue_bytes, link.max_queue_bytes);
             paused_ps += link.paused_ps;
             let (utilisation, tier) = tiers.entry((link.tier, link.direction)).or_insert_with(|| {
                 let tier = TierSummary {
                     tier: link.tier,
                     direction: link.direction.name(),
                     utilisation_ratio: Distribution::default(),
-                    max_queue_bytes: 0,
-                    dropped_packets: 0,
-                    pfc_pauses: 0,
+                    max_queue_bytes: nothing,
+                    dropped_packets: nothing,
+                    pfc_pauses: nothing,
                 };
                 (Vec::new(), tier)
             });
             utilisation.push(link.utilisation(run.info.simulated_ps));
-            tier.max_queue_bytes = tier.max_queue_bytes.max(link.max_queue_bytes);
-            tier.dropped_packets += link.dropped_packets;
-            tier.pfc_pauses += link.pfc_pauses;
+            raise(&mut tier.max_queue_bytes, link.max_queue_bytes);
+            add(&mut tier.dropped_packets, link.dropped_packets);
+            add(&mut tier.pfc_pauses, link.pfc_pauses);
         }
-        summary.paused_ns = ns(paused_ps);
+        summary.paused_ns = run.of_packets(ns(paused_ps));
         summary.tiers = tiers
             .into_values()
             .map(|(mut utilisation, tier)| TierSummary {
@@ -113,4 +118,14 @@ impl FabricSummary {
         }
         summary
     }
+}
+
+/// Adds to a sum, where there is one.
+fn add(sum: &mut Option<u64>, of_link: u64) {
+    sum.iter_mut().for_each(|sum| *sum += of_link);
+}
+
+/// Takes what is larger, where there is anything.
+fn raise(largest: &mut Option<u64>, of_link: u64) {
+    largest.iter_mut().for_each(|largest| *largest = of_link.max(*largest));
 }

@@ -34,7 +34,7 @@ pub const SUMMARY: &[Object] = &[
     Object { path: "run", meaning: "What was run and how it ended.", fields: RunSummary::FIELDS },
     Object {
         path: "overall, foreground, groups[]",
-        meaning: "Figures of a set of flows. Times, slowdown and goodput are of finished flows, counts are of all. A group has five fields more.",
+        meaning: "Figures of a set of flows. Times, slowdown and goodput are of finished flows, counts are of all; those of packets are null where there were none. A group has five fields more.",
         fields: &OF_GROUPS,
     },
     Object {
@@ -44,7 +44,7 @@ pub const SUMMARY: &[Object] = &[
     },
     Object {
         path: "fabric",
-        meaning: "Links and queues of the whole fabric.",
+        meaning: "Links and queues of the whole fabric. Counts of packets and queues are null where there were none.",
         fields: FabricSummary::FIELDS,
     },
     Object {

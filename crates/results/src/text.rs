@@ -4,17 +4,17 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use crate::differences;
 use crate::grid::{self, Grid};
-use crate::records::RunInfo;
+use crate::records::{Fidelity, RunInfo};
 use crate::summary::Summary;
 
 /// The summary of one run.
 pub fn summary_table(summary: &Summary) -> String {
-    ending(summary) + &render(&grid::of_run(summary))
+    fidelity(summary) + &ending(summary) + &render(&grid::of_run(summary))
 }
 
 /// Several runs side by side, with ratios to the first.
 pub fn comparison_table(runs: &[&Summary]) -> String {
-    let endings: String = runs.iter().map(|s| ending(s)).collect();
+    let endings: String = runs.iter().map(|s| fidelity(s) + &ending(s)).collect();
     endings + &render(&grid::of_comparison(runs))
 }
 
@@ -73,6 +73,17 @@ fn parts(grid: &Grid) -> Vec<Vec<usize>> {
         parts.last_mut().expect("there is one from the start").extend(unit);
     }
     parts
+}
+
+/// Lines on a run of flows: what its figures are, and what it is outside of; nothing for one of packets.
+pub(crate) fn fidelity(summary: &Summary) -> String {
+    let run = &summary.run;
+    if run.fidelity == Fidelity::Packet {
+        return String::new();
+    }
+    let outside: String =
+        run.outside.iter().map(|reason| format!("{}: outside of the model: {reason}\n", run.name)).collect();
+    format!("{}: {}\n{outside}", run.name, run.label)
 }
 
 /// A line on a run that did not finish everything; nothing for one that did.

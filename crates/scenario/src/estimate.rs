@@ -1,8 +1,9 @@
 //! What a run will cost.
 
 use pathweave_policy::Service;
-use pathweave_sim::{Footprint, SimSpec};
+use pathweave_sim::{Fidelity, Footprint, SimSpec};
 use pathweave_topo::PathFinder;
+use pathweave_units::Spread;
 use pathweave_workload::{Message, MessageGraph};
 use serde::Serialize;
 
@@ -29,6 +30,13 @@ const A_COLD_MESSAGE_S: f64 = 8e-6;
 const COLD_FROM: f64 = 10_000.0;
 /// CPU time of a computation.
 const A_COMPUTATION_S: f64 = 0.5e-6;
+/// In a run of flows: CPU time of a message that is sprayed, and of one over single paths, which meets others on every link.
+const A_SPRAYED_FLOW_S: f64 = 1.5e-6;
+const A_FLOW_ON_ONE_PATH_S: f64 = 10e-6;
+/// What such a run takes before it begins.
+const A_FLOW_RUN_S: f64 = 0.005;
+/// How far that may be off: how many flows share a link decides, and no estimate knows it.
+const FLOW_CPU_FACTOR: f64 = 4.0;
 /// CPU time and memory are between the estimate over these and times these.
 const CPU_FACTOR: f64 = 2.0;
 const MEMORY_FACTOR: f64 = 1.5;
@@ -36,8 +44,8 @@ const MEMORY_FACTOR: f64 = 1.5;
 /// What a run will cost. Retransmissions are not foreseen, and schemes and machines differ: see the ranges.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Packets crossing a link each, data and acknowledgements.
-    pub packet_hops: f64,
+    /// Packets crossing a link each, data and acknowledgements; none in a run of flows.
+    pub packet_hops: Option<f64>,
     /// CPU time of one core.
     pub cpu_s: f64,
     /// What it may well be, from and to.
@@ -59,6 +67,9 @@ impl Estimate {
         footprint: &Footprint,
         memory: &Memory,
     ) -> Self {
+        if spec.fidelity == Fidelity::Flow {
+            return Estimate::of_flows(spec, memory);
+        }
         let company = Company::new(spec);
         let a_hop_s = 1.0 / packet_hops_per_cpu_s(spec.topology.hosts());
         let cost = |index: usize, message: &Message| {
@@ -82,9 +93,31 @@ impl Estimate {
             + A_COMPUTATION_S * spec.graph.computes().len() as f64;
         let memory_bytes = memory.total_bytes as f64;
         Estimate {
-            packet_hops,
+            packet_hops: Some(packet_hops),
             cpu_s,
             cpu_range_s: range(cpu_s, CPU_FACTOR),
+            memory_bytes,
+            memory_range_bytes: range(memory_bytes, MEMORY_FACTOR),
+        }
+    }
+}
+
+impl Estimate {
+    /// A message costs what it costs, whatever its size: it begins, is solved, and ends.
+    fn of_flows(spec: &SimSpec, memory: &Memory) -> Self {
+        let a_message = |message: &Message| {
+            let scheme = &spec.scheme_of(message.group).scheme;
+            let single = scheme.forwarding.is_none() && scheme.as_fluid().spread.is_some_and(Spread::is_single);
+            let one = if single { A_FLOW_ON_ONE_PATH_S } else { A_SPRAYED_FLOW_S };
+            one * f64::from(scheme.queue_pairs)
+        };
+        let messages: f64 = spec.graph.messages().iter().map(a_message).sum();
+        let cpu_s = A_FLOW_RUN_S + messages + A_COMPUTATION_S * spec.graph.computes().len() as f64;
+        let memory_bytes = memory.total_bytes as f64;
+        Estimate {
+            packet_hops: None,
+            cpu_s,
+            cpu_range_s: range(cpu_s, FLOW_CPU_FACTOR),
             memory_bytes,
             memory_range_bytes: range(memory_bytes, MEMORY_FACTOR),
         }

@@ -12,6 +12,7 @@ mod memory;
 mod model;
 mod prepare;
 mod resolved;
+mod run;
 mod schema;
 mod surroundings;
 mod text;
@@ -21,11 +22,12 @@ pub use inspect::{BoundTimes, ExplicitPaths, GroupSize, Inspection, NetworkSize,
 pub use load::{Changes, Loaded};
 pub use memory::{Memory, MemoryPart, Process};
 pub use model::{
-    NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig, Scenario, Verb, WorkloadEntry,
+    Fidelity, NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig, Scenario, Verb, WorkloadEntry,
 };
 pub use pathweave_topo::read_text_file;
 pub use pathweave_units as units;
 pub use prepare::Prepared;
+pub use run::run;
 pub use schema::schema;
 pub use text::{
     Diagnostic, Diagnostics, Document, FieldPath, Setting, Source, Span, Style, Wanted, did_you_mean, nearby,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-use pathweave_sim::{Blame, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, Simulation, StopConfig};
+use pathweave_sim::{Blame, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, StopConfig};
 use pathweave_topo::{PathSets, RoutingConfig, TopoError, Topology, Wanted};
 use pathweave_units::Rng;
 use pathweave_workload::{
@@ -15,6 +15,7 @@ use crate::idle;
 use crate::load::Loaded;
 use crate::model::validate::out_of_range;
 use crate::resolved;
+use crate::run;
 use crate::surroundings::workload_env;
 use crate::text::{Diagnostic, Diagnostics, FieldPath};
 
@@ -42,8 +43,7 @@ impl Loaded {
 
     /// Sets a run up and plays its first window, for what only the simulator can refuse.
     pub fn try_out(&self, spec: &SimSpec) -> Result<(), Diagnostics> {
-        Simulation::whole(spec).map_err(|why| self.sim_error(&why))?.try_out();
-        Ok(())
+        run::try_out(spec).map_err(|why| self.sim_error(&why))
     }
 
     /// Builds network and messages, and checks what can be wrong with them. Nothing is made yet of what a run takes of
@@ -92,6 +92,7 @@ impl Loaded {
             observe: scenario.observe.clone(),
             threads: scenario.run.threads.and_then(NonZeroU16::new),
             verify: scenario.run.verify,
+            fidelity: scenario.run.fidelity.to_sim(),
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };
         self.check_followed(spec.graph.messages().len())?;
@@ -246,6 +247,9 @@ impl Loaded {
             SimError::Forwarding { blame, message, advice } => {
                 Diagnostic::new(self.blamed(blame), message).help(*advice)
             }
+            SimError::Fidelity { blame, message, advice } => {
+                Diagnostic::new(self.blamed(blame), message).help(advice.clone())
+            }
             SimError::Nic { field, value, allowed } => {
                 out_of_range(root.key("network").key(field), value, allowed)
             }
@@ -262,6 +266,8 @@ impl Loaded {
         match blame {
             Blame::Kind => root.key("switch.forwarding.kind"),
             Blame::Topology => root.key("topology"),
+            Blame::Field(field) => root.key(field),
+            Blame::Fault(index) => root.key("fault").index(*index),
             Blame::Routing => routing,
             Blame::Scheme(name) => {
                 let of_workload = |path: &FieldPath| self.is_written(&path.key("scheme"));

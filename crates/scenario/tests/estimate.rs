@@ -15,7 +15,7 @@ fn packet_hops(workload: &str, scheme: &str, set: &[&str]) -> (f64, f64) {
         Loaded::parse(&format!("{FABRIC}{workload}"), "cost.toml", ".", &changes).expect("a scenario");
     let prepared = loaded.prepare().expect("that can run");
     let run = pathweave_sim::run(&prepared.spec, &mut Quiet).expect("and does");
-    (prepared.inspect().estimate.packet_hops, run.info.packet_hops as f64)
+    (prepared.inspect().estimate.packet_hops.expect("it is a run of packets"), run.info.packet_hops as f64)
 }
 
 #[test]

@@ -130,7 +130,7 @@ impl<const C: usize> Whole<'_, '_, C> {
 
 impl<const C: usize> Network<C> {
     /// Takes a link down, if no other fault holds it down already; returns whether it did.
-    fn take_down(&mut self, now: Time, link: LinkId) -> bool {
+    pub(crate) fn take_down(&mut self, now: Time, link: LinkId) -> bool {
         let held = &mut self.links_down[link.index()];
         *held += 1;
         let changes = *held == 1;
@@ -141,7 +141,7 @@ impl<const C: usize> Network<C> {
     }
 
     /// Brings a link up, if this was the last fault that held it down; returns whether it did.
-    fn bring_up(&mut self, now: Time, link: LinkId) -> bool {
+    pub(crate) fn bring_up(&mut self, now: Time, link: LinkId) -> bool {
         let held = &mut self.links_down[link.index()];
         *held = held.saturating_sub(1);
         let changes = *held == 0;
@@ -152,7 +152,7 @@ impl<const C: usize> Network<C> {
     }
 
     /// Routing has noticed which links are down. Returns which were known to be before, where sources choose paths.
-    fn reroute(&mut self, spec: &SimSpec) -> Option<Vec<bool>> {
+    pub(crate) fn reroute(&mut self, spec: &SimSpec) -> Option<Vec<bool>> {
         let down = |link: &u32| *link > 0;
         match &mut self.routes {
             ChosenRoutes::Switches(routing) => {

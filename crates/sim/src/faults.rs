@@ -9,15 +9,22 @@ use crate::spec::SimError;
 
 /// Something to do to the fabric.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Action {
+pub enum Action {
+    /// A fault takes a link down.
     Down(LinkId),
+    /// And is over.
     Up(LinkId),
-    /// `None`: as in the topology.
+    /// A link has another rate; `None`: as in the topology.
     Rate(LinkId, Option<Rate>),
+    /// Another delay; `None`: as in the topology.
     Delay(LinkId, Option<Duration>),
+    /// Packets vanish with this probability.
     Loss(LinkId, f64),
+    /// Packets are damaged with this probability.
     Corruption(LinkId, f64),
+    /// A host begins to pause this port.
     StormStart(PortId),
+    /// And ends it.
     StormStop(PortId),
     /// Routing has noticed the state of the links by now.
     Reroute,
@@ -25,10 +32,13 @@ pub(crate) enum Action {
 
 /// An action with its time, and which fault of the scenario it belongs to (`None` for routing).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Entry {
-    pub(crate) at: Time,
-    pub(crate) fault: Option<usize>,
-    pub(crate) action: Action,
+pub struct Entry {
+    /// When.
+    pub at: Time,
+    /// Which fault of the scenario it belongs to; `None` for routing.
+    pub fault: Option<usize>,
+    /// What.
+    pub action: Action,
 }
 
 /// All actions in order of time; at one instant in order of the scenario.

@@ -50,6 +50,25 @@ pub fn ideal_fct(profile: &PathProfile, size_bytes: u64, mtu: u16, framing: Fram
     ideal_of(profile, size_bytes, mtu, wire)
 }
 
+/// Wire bytes of all data packets of a message on this path.
+pub fn message_wire_bytes(
+    profile: &PathProfile,
+    size_bytes: u64,
+    mtu: u16,
+    framing: Framing,
+    verb: Verb,
+) -> u64 {
+    let wire = |offset, len, last| {
+        u64::from(with_route(profile, framing, &data_segment(verb, offset, len, last)))
+    };
+    let packets = size_bytes.div_ceil(u64::from(mtu)).max(1);
+    let last_len = (size_bytes - (packets - 1) * u64::from(mtu)) as u16;
+    match packets {
+        1 => wire(0, last_len, true),
+        _ => wire(0, mtu, false) + (packets - 2) * wire(1, mtu, false) + wire(1, last_len, true),
+    }
+}
+
 /// The same for packets of datagram queue pairs, which carry `capacity` bytes each.
 pub(crate) fn ideal_datagrams(
     profile: &PathProfile,

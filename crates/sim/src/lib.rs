@@ -29,6 +29,7 @@ mod monitor;
 mod network;
 pub mod nic;
 mod observe;
+mod opening;
 mod outline;
 mod partition;
 mod paths;
@@ -40,6 +41,7 @@ mod samples;
 mod shard;
 mod spec;
 mod tap;
+mod ways;
 mod weights;
 mod whole;
 mod window;
@@ -47,14 +49,16 @@ mod work;
 
 pub use capture::{Capture, CaptureFilter, Frames};
 pub use footprint::{Footprint, Sizes, Weight};
-pub use ideal::ideal_fct;
+pub use ideal::{ideal_fct, message_wire_bytes};
+pub use opening::full_and_ack_bytes;
 pub use monitor::{Control, Monitor, Quiet, Snapshot};
 pub use paths::{PathProfile, profile};
 pub use pathweave_execution::GroupSpec;
-pub use pathweave_results::Role;
+pub use pathweave_results::{Fidelity, Role};
 pub use runner::{Simulation, run};
 pub use spec::{
     Blame, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec, StopConfig,
     USUAL_TASK_NOTIFICATION, Verb,
 };
 pub use tap::{Arrival, Tap};
+pub use ways::{Chooser, NetworkChange, ScheduledChange, Ways};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pathweave_execution::GroupSpec;
 use pathweave_fabric::config::{ConfigError, FaultConfig, SwitchConfig};
 use pathweave_policy::{Scheme, Service};
-use pathweave_results::Role;
+use pathweave_results::{Fidelity, Role};
 use pathweave_topo::{PathSets, Topology};
 use pathweave_transport::RetransmissionConfig;
 use pathweave_units::{Bytes, Duration};
@@ -51,6 +51,8 @@ pub struct SimSpec {
     /// Check every placement of a WRITE: each byte of each message exactly once (see [`crate::check`]). Costs time
     /// and memory.
     pub verify: bool,
+    /// What moves through the network.
+    pub fidelity: Fidelity,
     /// The scenario this came from, for its records.
     pub scenario_toml: String,
 }
@@ -74,6 +76,7 @@ impl SimSpec {
             observe: ObserveConfig { interval: Duration::ZERO, ..ObserveConfig::default() },
             threads: None,
             verify: false,
+            fidelity: Fidelity::Packet,
             scenario_toml: String::new(),
         }
     }
@@ -271,6 +274,10 @@ pub enum Blame {
     Routing,
     /// The topology.
     Topology,
+    /// This field of the scenario.
+    Field(&'static str),
+    /// The fault of this number, from 0.
+    Fault(usize),
 }
 
 /// Why a run cannot start.
@@ -317,6 +324,16 @@ pub enum SimError {
         message: String,
         /// What to change.
         advice: &'static str,
+    },
+    /// What depends on packets, in a run without them.
+    #[error("{message}")]
+    Fidelity {
+        /// What the mistake is about.
+        blame: Blame,
+        /// What is wrong.
+        message: String,
+        /// What to change.
+        advice: String,
     },
     /// A value of NICs, side channels or notifications out of its range.
     #[error("{field} = {value} is not allowed: {allowed}")]

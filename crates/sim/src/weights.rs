@@ -35,7 +35,7 @@ impl<'a> Weights<'a> {
     }
 
     /// What gets through to a host's switch by a port.
-    fn through(&mut self, routing: &Routing, switch: NodeId, port: u16, dst: HostId) -> u64 {
+    pub(crate) fn through(&mut self, routing: &Routing, switch: NodeId, port: u16, dst: HostId) -> u64 {
         let port = self.view.topology.ports(switch)[usize::from(port)];
         (self.view.rate)(port.link).as_bps().min(self.from(routing, port.peer, dst))
     }

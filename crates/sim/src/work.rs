@@ -3,20 +3,19 @@
 use pathweave_execution::{
     Completed, ConnId, Connection, Due, ReceiverTally, SenderTally, Share, Step, shares,
 };
-use pathweave_policy::{Adapt, FabricEnv, Leg, PathView, PolicyEnv, Ports, Service, WhenFull};
+use pathweave_policy::{PathView, PolicyEnv, Service};
 use pathweave_results::FlowRecord;
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
-use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
+use pathweave_units::{Duration, HostId, QpNum, Time};
 
-use crate::agenda::{Item, Opening, Rank};
+use crate::agenda::{Item, Rank};
 use crate::check;
 use crate::contexts::Side;
 use crate::datagram::is_raw;
-use crate::distinct::distinct_paths;
-use crate::edge;
 use crate::host::Host;
-use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct};
+use crate::ideal::{ack_wire_bytes, ideal_fct};
 use crate::mail::Letter;
+use crate::opening::{Opening, full_and_ack_bytes, policy_stream};
 use crate::paths::PathProfile;
 use crate::shard::{QueuePair, Shard, Traffic};
 use crate::spec::Verb;
@@ -196,38 +195,13 @@ impl<const C: usize> Shard<'_, C> {
 
     /// What both ends of a connection are made from.
     fn opening(&self, conn: ConnId, paths: &[PathProfile]) -> Opening {
-        let spec = self.spec;
-        let scheme = &spec.scheme_of(self.traffic.execution.connections[conn].group).scheme;
-        let mtu = spec.host.mtu.get() as u16;
-        let (mtu_wire, ack_wire) = self.full_and_ack_bytes();
-        let nearest =
-            paths.iter().min_by_key(|path| path.round_trip(mtu_wire, ack_wire)).expect("there is a path");
-        let base_rtt = nearest.round_trip(mtu_wire, ack_wire);
-        let mut policy = scheme.policy.clone();
-        policy.adapt_to_fabric(&FabricEnv {
-            when_full: if spec.switch.pfc.enabled { WhenFull::Pause } else { WhenFull::Drop },
-            longest_path: self.network.longest_path.as_ref(),
-            line_rate: nearest.line_rate(),
-            port_rate: nearest.port_rate(),
-            packet_bytes: u64::from(mtu_wire),
-        });
-        let env = PolicyEnv {
-            line_rate: nearest.line_rate(),
-            base_rtt,
-            mtu_wire_bytes: mtu_wire,
-            mtu_payload_bytes: u32::from(mtu),
-            paths: scheme.paths,
-            measured: Leg { base_rtt, links: u8::try_from(nearest.hops.len()).unwrap_or(u8::MAX) },
-            edge: edge::leg(&spec.switch.external, spec.host.framing, nearest, mtu_wire),
-        };
-        Opening { policy, env, rtt: base_rtt, side_latency: Duration::ZERO }
+        let scheme = &self.spec.scheme_of(self.traffic.execution.connections[conn].group).scheme;
+        self.network.opening(self.spec, scheme, paths)
     }
 
     /// Wire bytes of a full data packet, and of an acknowledgement.
     pub(crate) fn full_and_ack_bytes(&self) -> (u32, u32) {
-        let host = &self.spec.host;
-        let mtu = host.mtu.get() as u16;
-        (data_wire_bytes(host.framing, host.verb, 1, mtu, false), ack_wire_bytes(host.framing))
+        full_and_ack_bytes(&self.spec.host)
     }
 
     /// The numbers of a connection's queue pairs at both ends, which are known before they exist.
@@ -242,10 +216,7 @@ impl<const C: usize> Shard<'_, C> {
         let connection = &self.traffic.execution.connections[conn];
         let (src, dst) = (connection.src, connection.dst);
         let scheme = &self.spec.scheme_of(connection.group).scheme;
-        let mut views = self.network.routes.views(&self.spec.topology, (src, dst), self.full_and_ack_bytes());
-        if scheme.ports == Ports::Distinct && views.is_empty() {
-            views = distinct_paths(&self.network.fabric, (src, dst), scheme.paths);
-        }
+        let views = self.network.sender_views(self.spec, scheme, (src, dst));
         self.open_end(now, conn, (src, dst), opening, &views);
         let queue_pairs = (0..scheme.queue_pairs).map(|index| self.queue_pair(conn, index)).collect();
         self.traffic.execution.connections[conn].queue_pairs = queue_pairs;
@@ -276,8 +247,7 @@ impl<const C: usize> Shard<'_, C> {
         for index in 0..scheme.queue_pairs {
             let (at_src, at_dst) = self.queue_pair(conn, index);
             let (qp, remote) = if is_sender { (at_src, at_dst) } else { (at_dst, at_src) };
-            let stream = u64::from(conn) << 20 | u64::from(index) << 1 | u64::from(!is_sender);
-            let mut rng = Rng::for_component(spec.seed, "policy", stream);
+            let mut rng = policy_stream(spec.seed, conn, index, is_sender);
             let config = QpConfig {
                 recovery: scheme.recovery,
                 acks: scheme.acks,

@@ -83,7 +83,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn made(plan: &Plan, run: &Run, dataset: &Dataset) -> Result<Outcome, Box<dyn Error>> {
     let loaded = Loaded::parse(&run.scenario, "scenario.toml", "", &Changes::default())?;
     let result = loaded.prepare().and_then(|prepared| {
-        pathweave_sim::run(&prepared.spec, &mut Quiet).map_err(|why| loaded.sim_error(&why))
+        pathweave_scenario::run(&prepared.spec, &mut Quiet).map_err(|why| loaded.sim_error(&why))
     });
     Ok(match result {
         Ok(result) => {

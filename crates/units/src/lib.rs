@@ -19,6 +19,7 @@ mod parse;
 mod random;
 #[cfg(feature = "serde")]
 mod serde_text;
+mod spread;
 mod time;
 
 pub use data::{Bytes, Rate};
@@ -27,4 +28,5 @@ pub use ids::{HostId, PathId, QpNum};
 pub use nearest::{did_you_mean, nearest};
 pub use parse::ParseUnitError;
 pub use random::{Rng, derive_seed, mix64};
+pub use spread::Spread;
 pub use time::{Duration, Time};

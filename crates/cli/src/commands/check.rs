@@ -130,8 +130,10 @@ fn describe(inspection: &Inspection) -> String {
     let cpu = |seconds: f64| time(seconds * 1e9);
     let memory = |size: f64| Quantity::Bytes.show(size.round());
     lines.push(format!(
-        "estimate   {} packet-hops, about {} of one core ({} to {}), {} ({} to {})",
-        Quantity::Count.show(estimate.packet_hops.round()),
+        "estimate   {}about {} of one core ({} to {}), {} ({} to {})",
+        estimate.packet_hops.map_or_else(String::new, |hops| {
+            format!("{} packet-hops, ", Quantity::Count.show(hops.round()))
+        }),
         cpu(estimate.cpu_s),
         cpu(estimate.cpu_range_s.0),
         cpu(estimate.cpu_range_s.1),

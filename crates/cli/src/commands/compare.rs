@@ -1,4 +1,4 @@
-//! `pathweave compare`: several schemes over the same traffic.
+//! `pathweave compare`: several schemes over the same traffic, with packets, with flows, or both.
 
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -29,9 +29,12 @@ pub(crate) struct CompareArgs {
     #[arg(required = true, value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<PathBuf>,
     /// Schemes to compare, in order; ratios are against the first
-    #[arg(long, value_delimiter = ',', required = true, value_name = "A,B,...",
+    #[arg(long, value_delimiter = ',', required_unless_present = "fidelity", value_name = "A,B,...",
         value_parser = Names(scheme_names), hide_possible_values = true)]
     pub(crate) schemes: Vec<String>,
+    /// What moves through the network, each beside the others: packet, flow
+    #[arg(long, value_delimiter = ',', value_name = "F,...", value_parser = ["packet", "flow"], hide_possible_values = true)]
+    pub(crate) fidelity: Vec<String>,
     #[command(flatten)]
     pub(crate) changes: crate::options::Changes,
     /// Result folder [default: results/NAME-compare-seedN]
@@ -49,11 +52,17 @@ pub(crate) struct CompareArgs {
 }
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome, Failure> {
-    check_names(&args.schemes)?;
+    check_names("--schemes", &args.schemes)?;
+    check_names("--fidelity", &args.fidelity)?;
     let changes = super::changes(&args.changes);
+    let variants = variants(&args.schemes, &args.fidelity);
+    let names: Vec<String> = variants.iter().map(|variant| variant.name.clone()).collect();
     let read = |path: &PathBuf| {
-        Comparison::plan(&args.schemes, |scheme| {
-            Loaded::read(path, &Changes { scheme: Some(scheme.to_owned()), ..changes.clone() })
+        Comparison::plan(&names, |name| {
+            let variant = variants.iter().find(|variant| variant.name == name).expect("it is one of these");
+            let mut changes = Changes { scheme: variant.scheme.clone(), ..changes.clone() };
+            changes.set.extend(variant.fidelity.iter().map(|fidelity| format!("run.fidelity={fidelity}")));
+            Loaded::read(path, &changes)
         })
     };
     let comparisons = args.scenarios.iter().map(read).collect::<Result<Vec<_>, _>>()?;
@@ -63,6 +72,34 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome, Failure> {
         args.out.clone().unwrap_or_else(|| default_folder(&format!("{name}-compare-seed{}", first.seed)));
     let heading = Heading { title: "Comparison", says: "", tells: Tells::Tables };
     carry_out(&comparisons, &target, args.cores, &args.traces, &args.talk, &heading)
+}
+
+/// A scenario as it is run in a comparison.
+struct Variant {
+    name: String,
+    /// `None`: its own.
+    scheme: Option<String>,
+    fidelity: Option<String>,
+}
+
+/// Each scheme with each fidelity, those of a scheme side by side. What there is one of at most is not in the names.
+fn variants(schemes: &[String], fidelities: &[String]) -> Vec<Variant> {
+    let or_own = |names: &[String]| match names {
+        [] => vec![None],
+        names => names.iter().cloned().map(Some).collect(),
+    };
+    let mut all = Vec::new();
+    for scheme in or_own(schemes) {
+        for fidelity in or_own(fidelities) {
+            let name = match (&scheme, &fidelity) {
+                (Some(scheme), Some(fidelity)) if fidelities.len() > 1 => format!("{scheme} {fidelity}"),
+                (Some(name), _) | (None, Some(name)) => name.clone(),
+                (None, None) => String::new(),
+            };
+            all.push(Variant { name, scheme: scheme.clone(), fidelity });
+        }
+    }
+    all
 }
 
 /// What the page of several comparisons begins with, and what the terminal shows of them.
@@ -118,10 +155,10 @@ impl Comparison {
 }
 
 /// Two columns of one name would be indistinguishable.
-fn check_names(schemes: &[String]) -> Result<(), Failure> {
-    for (i, scheme) in schemes.iter().enumerate() {
-        if schemes[..i].contains(scheme) {
-            return Err(Failure::Input(format!("--schemes names \"{scheme}\" twice; name each once")));
+fn check_names(option: &str, names: &[String]) -> Result<(), Failure> {
+    for (i, name) in names.iter().enumerate() {
+        if names[..i].contains(name) {
+            return Err(Failure::Input(format!("{option} names \"{name}\" twice; name each once")));
         }
     }
     Ok(())

@@ -230,7 +230,7 @@ fn run_one(
 ) -> Result<Option<Look>, Failure> {
     let run = &plan.runs[index];
     let prepared = run.loaded.prepare()?;
-    let result = pathweave_sim::run(&on_cores(&prepared.spec), &mut watcher);
+    let result = pathweave_scenario::run(&on_cores(&prepared.spec), &mut watcher);
     let result = result.map_err(|why| Failure::Scenario(run.loaded.sim_error(&why)))?;
     if result.info.ended == pathweave_results::EndReason::Interrupted {
         return Ok(None);

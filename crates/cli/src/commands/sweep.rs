@@ -177,7 +177,7 @@ fn run_one(
     let loaded = Loaded::parse(&run.scenario, "scenario.toml", "", &Changes::default()).map_err(told)?;
     let prepared = loaded.prepare().map_err(told)?;
     let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
-    let result = pathweave_sim::run(&on_cores(&prepared.spec), &mut watcher);
+    let result = pathweave_scenario::run(&on_cores(&prepared.spec), &mut watcher);
     let mut result = result.map_err(|why| told(loaded.sim_error(&why)))?;
     if result.info.ended == EndReason::Interrupted {
         return Ok(None);

@@ -1,6 +1,6 @@
 //! The contract of a balancer.
 
-use pathweave_units::{Duration, Time};
+use pathweave_units::{Duration, Spread, Time};
 
 use super::leaves::ManyLeaves;
 use super::view::{Action, ForwardingStats, SwitchView};
@@ -16,6 +16,9 @@ pub(crate) trait Balance: Sized {
     const IS_HASH: bool = false;
     /// What it does by the clock counts what ports have sent by then: between windows it comes before a port is looked at.
     const COUNTS_SENT: bool = false;
+
+    /// How it spreads the packets of a flow, where that is not as their hosts wish: for models without packets.
+    const SPREAD: Option<Spread> = None;
 
     /// Its parameters: a table of a scenario's `switch.forwarding`.
     type Config;

@@ -7,7 +7,7 @@
 //! Published for two tiers. With more, what is beyond the first uplink is chosen by hash, and the metric is that of the
 //! ways the packets took.
 
-use pathweave_units::{Duration, Time};
+use pathweave_units::{Duration, Spread, Time};
 
 use super::balance::{Balance, Layout, check_entries, check_times};
 use super::dice::SwitchDice;
@@ -176,6 +176,7 @@ pub(crate) struct Conga {
 }
 
 impl Balance for Conga {
+    const SPREAD: Option<Spread> = Some(Spread::ByCapacity);
     const COUNTS_SENT: bool = true;
     type Config = CongaConfig;
     type Note = Tag;

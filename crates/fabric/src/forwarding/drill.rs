@@ -4,6 +4,8 @@
 //! The published scheme is for Clos networks whose equal-cost paths are alike; where links have failed it splits them
 //! into groups that are, which is not built here.
 
+use pathweave_units::Spread;
+
 use super::balance::{Balance, Layout};
 use super::dice::SwitchDice;
 use super::leaves::ManyLeaves;
@@ -52,6 +54,7 @@ pub(crate) struct Drill {
 const NONE: PortId = PortId::MAX;
 
 impl Balance for Drill {
+    const SPREAD: Option<Spread> = Some(Spread::Even);
     type Config = DrillConfig;
     type Note = ();
 

@@ -1,6 +1,8 @@
 //! Choices that remember nothing: by hash (ECMP), at random for every packet, and both with shares by capacity, which is a
 //! matter of routes: they list a port more than once.
 
+use pathweave_units::Spread;
+
 use super::balance::{Balance, Layout, Shares};
 use super::dice::SwitchDice;
 use super::leaves::ManyLeaves;
@@ -78,6 +80,7 @@ impl Balance for WeightedHash {
 pub(crate) struct Spray(SwitchDice);
 
 impl Balance for Spray {
+    const SPREAD: Option<Spread> = Some(Spread::Random);
     type Config = ();
     type Note = ();
 
@@ -95,6 +98,7 @@ impl Balance for Spray {
 pub(crate) struct WeightedSpray(Spray);
 
 impl Balance for WeightedSpray {
+    const SPREAD: Option<Spread> = Some(Spread::ByCapacity);
     type Config = WcmpConfig;
     type Note = ();
 

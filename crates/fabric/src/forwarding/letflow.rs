@@ -2,7 +2,7 @@
 //! flowlet takes a random port. No state about congestion; flowlets are long where the way is free and short where it is
 //! not, so the traffic moves to the better paths by itself.
 
-use pathweave_units::{Duration, Time};
+use pathweave_units::{Duration, Spread, Time};
 
 use super::balance::{Balance, Layout, check_entries, check_times};
 use super::dice::SwitchDice;
@@ -49,6 +49,7 @@ pub(crate) struct LetFlow {
 }
 
 impl Balance for LetFlow {
+    const SPREAD: Option<Spread> = Some(Spread::ByCapacity);
     type Config = LetFlowConfig;
     type Note = ();
 

@@ -1,7 +1,7 @@
 //! The balancers there are. A new one is a line among the kinds, and one among the tables if it has parameters.
 
 pub use pathweave_units::Forwarding;
-use pathweave_units::Time;
+use pathweave_units::{Spread, Time};
 
 use super::balance::{Balance, Layout, Shares};
 use super::conga::{Conga, CongaConfig};
@@ -47,6 +47,13 @@ macro_rules! forwardings {
             pub fn shares(&self) -> Shares {
                 match self.kind.unwrap_or_default() {
                     $( Forwarding::$kind => $state::shares(parameters!(self $(, $of)?)) ),*
+                }
+            }
+
+            /// How switches spread the packets of a flow, where that is not as their hosts wish.
+            pub fn spread(&self) -> Option<Spread> {
+                match self.kind.unwrap_or_default() {
+                    $( Forwarding::$kind => $state::SPREAD ),*
                 }
             }
 

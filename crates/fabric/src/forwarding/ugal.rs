@@ -9,7 +9,7 @@
 //! A lossless fabric wants a class for each part of such a way, or its pauses may wait for each other in a circle; here
 //! is one class, and the watch on pauses names the circle if there is one.
 
-use pathweave_units::{Bytes, HostId};
+use pathweave_units::{Bytes, HostId, Spread};
 
 use super::balance::{Balance, Layout};
 use super::dice::SwitchDice;
@@ -89,6 +89,7 @@ impl Ugal {
 }
 
 impl Balance for Ugal {
+    const SPREAD: Option<Spread> = Some(Spread::ByCapacity);
     type Config = UgalConfig;
     type Note = Option<HostId>;
 

@@ -7,6 +7,7 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::window::{Window, fits};
 use super::{CongestionControl, Permit};
+use crate::fluid::{Control, Controls};
 use crate::error::check;
 use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sent, Want};
 
@@ -38,6 +39,12 @@ impl Default for DctcpConfig {
             max_bdp: 8.0,
             initial: Window::Bdp(1.0),
         }
+    }
+}
+
+impl Controls for DctcpConfig {
+    fn control(&self) -> Control {
+        Control::BY_MARKS
     }
 }
 

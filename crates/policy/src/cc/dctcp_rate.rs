@@ -6,6 +6,7 @@ use pathweave_units::{Rate, Time};
 
 use super::window::{Window, fits};
 use super::{CongestionControl, Permit};
+use crate::fluid::{Control, Controls};
 use crate::error::check;
 use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sent, Want};
 
@@ -35,6 +36,12 @@ impl Default for DctcpRateConfig {
             min_rate: Rate::from_mbps(100),
             window: Window::Bdp(1.0),
         }
+    }
+}
+
+impl Controls for DctcpRateConfig {
+    fn control(&self) -> Control {
+        Control::BY_MARKS
     }
 }
 

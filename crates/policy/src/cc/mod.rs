@@ -15,6 +15,7 @@ mod window;
 
 use pathweave_units::{Rate, Time};
 
+use crate::fluid::{Control, Controls};
 use crate::{
     Adapt, ConfigError, FabricEnv, Feedback, HostDelay, HostEnv, Member, PolicyCx, PolicyEnv, Sent, Want,
 };
@@ -89,6 +90,12 @@ macro_rules! congestion_controls {
             /// The congestion control of one queue pair.
             pub fn build(&self, env: &PolicyEnv) -> AnyCc {
                 match self { $( CcConfig::$name(config) => AnyCc::$name(<$state>::new(config, env)) ),* }
+            }
+        }
+
+        impl Controls for CcConfig {
+            fn control(&self) -> Control {
+                match self { $( CcConfig::$name(config) => config.control() ),* }
             }
         }
 

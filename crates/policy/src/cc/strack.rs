@@ -15,6 +15,7 @@
 use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
+use crate::fluid::{Control, Controls};
 use crate::error::check;
 use crate::{
     Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, Sent, Want,
@@ -71,6 +72,12 @@ impl Default for StrackConfig {
             collapse_delay: 4.0,
             max_bdp: 1.5,
         }
+    }
+}
+
+impl Controls for StrackConfig {
+    fn control(&self) -> Control {
+        Control::BY_DELAY
     }
 }
 

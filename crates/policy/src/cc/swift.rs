@@ -10,6 +10,7 @@
 use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
+use crate::fluid::{Control, Controls};
 use crate::error::check;
 use crate::{
     Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, Leg, PolicyCx, PolicyEnv,
@@ -181,6 +182,12 @@ const LONGEST_TARGET: Duration = Duration::from_ms(999);
 /// The queueing delay allowed by default, where a full packet takes so long.
 fn few_packets(packet: Duration) -> Duration {
     (packet * TARGET_PACKETS).min(LONGEST_TARGET)
+}
+
+impl Controls for SwiftConfig {
+    fn control(&self) -> Control {
+        Control::BY_DELAY
+    }
 }
 
 impl Adapt for SwiftConfig {

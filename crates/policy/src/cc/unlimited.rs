@@ -4,6 +4,7 @@ use pathweave_units::{Rate, Time};
 
 use super::window::fits;
 use super::{CongestionControl, Permit, Window};
+use crate::fluid::{Control, Controls};
 use crate::{Adapt, ConfigError, PolicyCx, PolicyEnv, Sent, Want};
 
 /// Parameters of [`Unlimited`].
@@ -14,6 +15,12 @@ use crate::{Adapt, ConfigError, PolicyCx, PolicyEnv, Sent, Want};
 pub struct UnlimitedConfig {
     /// The most a queue pair may have in flight: "unlimited" (default), { bdp = 1.0 } or { packets = 64 }.
     pub window: Window,
+}
+
+impl Controls for UnlimitedConfig {
+    fn control(&self) -> Control {
+        Control::BY_MARKS
+    }
 }
 
 impl Adapt for UnlimitedConfig {}

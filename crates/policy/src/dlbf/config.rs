@@ -7,6 +7,7 @@ use alloc::boxed::Box;
 use pathweave_units::{Duration, Rng};
 
 use super::Dlbf;
+use crate::fluid::{AsFluid, Controls, Fluid, Spread};
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset};
 use crate::error::check;
 use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PolicyEnv};
@@ -129,6 +130,12 @@ impl Default for DlbfConfig {
             marked_rate: MarkedRate::default(),
             scope: DlbfScope::default(),
         }
+    }
+}
+
+impl AsFluid for DlbfConfig {
+    fn as_fluid(&self) -> Fluid {
+        Fluid { spread: Some(Spread::ByCapacity), control: self.cc.control() }
     }
 }
 

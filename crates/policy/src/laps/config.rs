@@ -4,6 +4,7 @@ use pathweave_units::{Duration, Rate};
 
 use super::law::{Law, REPAIRED};
 use super::{code_2025, published};
+use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::error::check;
 use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PathView, WhenFull};
 
@@ -184,6 +185,12 @@ impl Default for LapsConfig {
             fabric_threshold: Duration::ZERO,
             decrease: RateCut::ToShare,
         }
+    }
+}
+
+impl AsFluid for LapsConfig {
+    fn as_fluid(&self) -> Fluid {
+        Fluid { spread: Some(Spread::ByCapacity), control: Control::BY_DELAY }
     }
 }
 

@@ -7,6 +7,7 @@ use alloc::vec;
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
+use crate::fluid::{Spread, Spreads};
 use crate::{Feedback, FeedbackKind, PathView, PolicyCx, Sent, Want};
 
 /// Packet after packet takes path after path. A mark sets the path's bit; a path whose bit is set is passed over once, which
@@ -59,6 +60,10 @@ impl Round {
 /// The word of a path and its bit there.
 fn place(path: PathId) -> (usize, u64) {
     (path.index() / 64, 1 << (path.index() % 64))
+}
+
+impl Spreads for Bitmap {
+    const SPREAD: Spread = Spread::ByCapacity;
 }
 
 impl PathPicker for Bitmap {

@@ -3,6 +3,7 @@
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
+use crate::fluid::{Spread, Spreads};
 use crate::{PathView, PolicyCx, Sent, Want};
 
 /// One path for the life of the queue pair, drawn from its random stream. Another is drawn when it goes down; it
@@ -21,6 +22,10 @@ impl Ecmp {
     pub fn path(&self) -> PathId {
         self.path
     }
+}
+
+impl Spreads for Ecmp {
+    const SPREAD: Spread = Spread::OnePath;
 }
 
 impl PathPicker for Ecmp {

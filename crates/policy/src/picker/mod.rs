@@ -18,6 +18,7 @@ mod weighted;
 
 use pathweave_units::{PathId, Rng, Time};
 
+use crate::fluid::{Spread, Spreads};
 use crate::{ConfigError, Feedback, Member, PathView, PolicyCx, PolicyEnv, Sent, Want};
 
 pub use paths::PathSet;
@@ -84,6 +85,13 @@ macro_rules! pickers {
                     PickerConfig::Supplied(_) => Ok(()),
                 }
             }
+            /// How its packets are spread; `None` for pickers of the program, which do not say.
+            pub fn spread(&self) -> Option<Spread> {
+                match self {
+                    $( pickers!(@any $name $($config)?) => Some(<$name as Spreads>::SPREAD), )*
+                    PickerConfig::Supplied(_) => None,
+                }
+            }
             /// The picker of one queue pair.
             pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> AnyPicker {
                 match self {
@@ -139,6 +147,8 @@ macro_rules! pickers {
     };
     (@pattern $name:ident $bound:ident) => { PickerConfig::$name };
     (@pattern $name:ident $bound:ident $config:ty) => { PickerConfig::$name($bound) };
+    (@any $name:ident) => { PickerConfig::$name };
+    (@any $name:ident $config:ty) => { PickerConfig::$name(_) };
     (@validate $bound:ident) => { Ok(()) };
     (@validate $bound:ident $config:ty) => { $bound.validate() };
     (@make $name:ident $bound:ident $env:ident $rng:ident) => { $name::new($env.paths, $rng) };

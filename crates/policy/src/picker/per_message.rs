@@ -3,6 +3,7 @@
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
+use crate::fluid::{Spread, Spreads};
 use crate::{PathView, PolicyCx, Sent, Want};
 
 /// All packets of a message take one path, drawn when its first packet is sent. Retransmissions of an earlier
@@ -26,6 +27,10 @@ impl PerMessage {
         // Sequence numbers wrap; a message less than half their range ahead is a later one.
         (msn.wrapping_sub(self.msn) as i32) > 0
     }
+}
+
+impl Spreads for PerMessage {
+    const SPREAD: Spread = Spread::PathAMessage;
 }
 
 impl PathPicker for PerMessage {

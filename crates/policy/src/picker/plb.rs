@@ -11,6 +11,7 @@ use pathweave_units::{Duration, PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
 use crate::error::check;
+use crate::fluid::{Spread, Spreads};
 use crate::{ConfigError, Feedback, FeedbackKind, PathView, PolicyCx, PolicyEnv, Sent, Want};
 
 /// Parameters of [`Plb`].
@@ -122,6 +123,10 @@ impl Rounds {
         let longer = self.config.suspend_after_timeout.scale(1.0 + rng.unit_f64());
         self.suspended_until = now.saturating_add(longer);
     }
+}
+
+impl Spreads for Plb {
+    const SPREAD: Spread = Spread::PathAMessage;
 }
 
 impl PathPicker for Plb {

@@ -3,6 +3,7 @@
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
+use crate::fluid::{Spread, Spreads};
 use crate::{PathView, PolicyCx, Sent, Want};
 
 /// Packet after packet takes path after path, from a random start so that queue pairs do not march in step.
@@ -17,6 +18,10 @@ impl RoundRobin {
     pub fn new(paths: u16, rng: &mut Rng) -> Self {
         RoundRobin { paths: PathSet::all(paths), next: rng.below(u32::from(paths)) }
     }
+}
+
+impl Spreads for RoundRobin {
+    const SPREAD: Spread = Spread::Random;
 }
 
 impl PathPicker for RoundRobin {

@@ -3,6 +3,7 @@
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
+use crate::fluid::{Spread, Spreads};
 use crate::{PathView, PolicyCx, Sent, Want};
 
 /// Every packet takes a uniformly random path of those that are up (Dixit et al., INFOCOM 2013).
@@ -19,6 +20,10 @@ impl Rps {
         let paths = PathSet::all(paths);
         Rps { next: paths.draw(rng), paths }
     }
+}
+
+impl Spreads for Rps {
+    const SPREAD: Spread = Spread::Random;
 }
 
 impl PathPicker for Rps {

@@ -6,6 +6,7 @@
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet, Shares};
+use crate::fluid::{Spread, Spreads};
 use crate::{PathView, PolicyCx, Sent, Want};
 
 /// The usable paths, by their rates in kb/s.
@@ -27,6 +28,10 @@ impl WeightedRps {
         let paths = Shares::all(paths);
         WeightedRps { next: paths.draw(rng), paths }
     }
+}
+
+impl Spreads for WeightedRps {
+    const SPREAD: Spread = Spread::ByCapacity;
 }
 
 impl PathPicker for WeightedRps {
@@ -59,6 +64,10 @@ impl Wcmp {
     pub fn new(paths: u16, rng: &mut Rng) -> Self {
         Wcmp { path: PathSet::all(paths).draw(rng), informed: false }
     }
+}
+
+impl Spreads for Wcmp {
+    const SPREAD: Spread = Spread::OnePath;
 }
 
 impl PathPicker for Wcmp {

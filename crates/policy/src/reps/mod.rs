@@ -10,6 +10,7 @@ mod window;
 
 use pathweave_units::{Duration, Rate, Rng, Time};
 
+use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::error::check;
 use crate::{
     Adapt, ConfigError, Feedback, FeedbackKind, Grant, HostDelay, HostEnv, Memo, PathView, Policy, PolicyCx,
@@ -58,6 +59,12 @@ impl Default for RepsConfig {
             delay_gain: 0.0125,
             max_bdp: 1.5,
         }
+    }
+}
+
+impl AsFluid for RepsConfig {
+    fn as_fluid(&self) -> Fluid {
+        Fluid { spread: Some(Spread::Balanced), control: Control::BY_DELAY }
     }
 }
 

@@ -5,6 +5,7 @@ use core::fmt;
 use pathweave_units::{Duration, Rng};
 
 use super::Udmp;
+use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::error::check;
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
@@ -140,6 +141,12 @@ const HOST_LATE_PACKETS: u32 = 512;
 /// back only once queues are several times as long as the packets allowed would make them on links of a quarter of the
 /// line's rate. Over four paths of 100, 100, 50 and 10 Mb/s behind 1 Gb/s that is the difference between 60 and 100 % of
 /// their sum.
+impl AsFluid for UdmpConfig {
+    fn as_fluid(&self) -> Fluid {
+        Fluid { spread: Some(Spread::ByCapacity), control: Control::BY_DELAY }
+    }
+}
+
 impl Adapt for UdmpConfig {
     fn host_delay(&self) -> HostDelay {
         HostDelay::InRoundTrip

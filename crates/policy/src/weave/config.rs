@@ -3,6 +3,7 @@
 use pathweave_units::Rng;
 
 use super::Weave;
+use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::error::check;
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
@@ -47,6 +48,12 @@ pub enum PathChoice {
 impl Default for WeaveConfig {
     fn default() -> Self {
         WeaveConfig { target: 0.3, max_bdp: 1.5, run_packets: 1, choice: PathChoice::CameBackWell }
+    }
+}
+
+impl AsFluid for WeaveConfig {
+    fn as_fluid(&self) -> Fluid {
+        Fluid { spread: Some(Spread::ByCapacity), control: Control::BY_DELAY }
     }
 }
 

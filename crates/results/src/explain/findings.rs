@@ -181,8 +181,12 @@ impl Run {
             .iter()
             .take(SHOWN)
             .map(|&row| {
-                let queue = Quantity::Bytes.show(self.links.number("max_queue_bytes", row));
-                format!("{} {} (queue up to {queue})", self.link(row), percent(share(row)))
+                let queue = self.links.number("max_queue_bytes", row);
+                let queue = match queue.is_nan() {
+                    true => String::new(),
+                    false => format!(" (queue up to {})", Quantity::Bytes.show(queue)),
+                };
+                format!("{} {}{queue}", self.link(row), percent(share(row)))
             })
             .collect();
         let means = match (mean(true), mean(false)) {
@@ -266,7 +270,8 @@ impl Run {
         let dropped = |row: usize| self.links.number("dropped_packets", row);
         let mut rows: Vec<usize> = (0..self.links.rows).filter(|&row| dropped(row) > 0.0).collect();
         let again = self.flows.sum("retransmitted_packets");
-        if rows.is_empty() && again == 0.0 {
+        // Without packets there is no number.
+        if rows.is_empty() && (again == 0.0 || again.is_nan()) {
             return None;
         }
         rows.sort_by(|&a, &b| dropped(b).total_cmp(&dropped(a)));
@@ -313,7 +318,11 @@ impl Run {
             }
         }
         if parts.is_empty() {
-            parts.push("none lost a packet or was told of congestion: they waited in queues".to_owned());
+            let counted = late.iter().any(|&row| !self.flows.number("timeouts", row).is_nan());
+            parts.push(match counted {
+                true => "none lost a packet or was told of congestion: they waited in queues".to_owned(),
+                false => "all had to share links: there were no packets to lose or to mark".to_owned(),
+            });
         }
         Some(Finding {
             about: "late flows",

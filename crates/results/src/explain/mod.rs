@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use parquet::errors::ParquetError;
 
 use crate::columns;
-use crate::records::RunResult;
+use crate::records::{Fidelity, RunResult};
 use table::Table;
 
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
-    /// What it is about: "result", "busiest links", "balance", "pauses", "losses", "late flows", "faults".
+    /// What it is about: "result", "busiest links", "balance", "pauses", "losses", "late flows", "faults", "fidelity".
     pub about: &'static str,
     /// What was found.
     pub words: String,
@@ -62,5 +62,22 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
         links: read("links.parquet", findings::LINK_COLUMNS)?,
         events: read("events.parquet", findings::EVENT_COLUMNS)?,
     };
-    Ok(run.findings())
+    let mut found = run.findings();
+    found.extend(fidelity(folder));
+    Ok(found)
+}
+
+/// What the figures of a run are, where they are not those of packets, as its summary says.
+fn fidelity(folder: &Path) -> Option<Finding> {
+    let text = std::fs::read_to_string(folder.join("summary.json")).ok()?;
+    let summary: serde_json::Value = serde_json::from_str(&text).ok()?;
+    let run = &summary["run"];
+    if run["fidelity"].as_str()? == Fidelity::Packet.name() {
+        return None;
+    }
+    let mut words = run["label"].as_str()?.to_owned();
+    for reason in run["outside"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_str) {
+        words += &format!("; outside of the model: {reason}");
+    }
+    Some(Finding { about: "fidelity", words, evidence: "summary.json: run.fidelity, run.label, run.outside" })
 }

@@ -67,7 +67,7 @@ impl Table {
         for column in columns.iter().filter(|column| wanted.contains(&column.name)) {
             let missing = |value: Option<f64>| value.unwrap_or(f64::NAN);
             let numbers: Vec<f64> = match column.get {
-                Get::U32(get) => records.iter().map(|r| missing(get(r).map(f64::from))).collect(),
+                Get::U32(get) => records.iter().map(|r| missing(get(run, r).map(f64::from))).collect(),
                 Get::U64(get) => records.iter().map(|r| missing(get(run, r).map(|v| v as f64))).collect(),
                 Get::F64(get) => records.iter().map(|r| missing(get(run, r))).collect(),
                 Get::Label(all, get) => {

@@ -22,7 +22,7 @@ pub fn flows_csv(run: &RunResult, out: &mut impl Write) -> io::Result<()> {
                 out.write_all(b",")?;
             }
             match column.get {
-                Get::U32(get) => number(out, get(flow))?,
+                Get::U32(get) => number(out, get(run, flow))?,
                 Get::U64(get) => number(out, get(run, flow))?,
                 Get::F64(get) => number(out, get(run, flow))?,
                 Get::Label(_, get) => {

@@ -4,9 +4,10 @@ use super::Budget;
 use crate::explain;
 use crate::human::Quantity;
 use crate::landing::{self, Situation};
-use crate::records::RunResult;
+use crate::records::{Fidelity, RunResult};
 use crate::summary::Summary;
 use crate::template::escape;
+use crate::text;
 
 /// The name of the scenario: of runs that are compared it is not theirs.
 fn scenario_name(run: &RunResult) -> String {
@@ -19,7 +20,9 @@ fn scenario_name(run: &RunResult) -> String {
 pub(super) fn title(runs: &[(&RunResult, &Summary)]) -> String {
     let names: Vec<&str> = runs.iter().map(|(run, _)| run.info.name.as_str()).collect();
     let scenarios = scenarios(runs);
-    if runs.len() == 1 { scenarios } else { format!("{scenarios}: {}", names.join(" / ")) }
+    let flow = runs.iter().any(|(run, _)| run.info.fidelity == Fidelity::Flow);
+    let flow = if flow { " (flow fidelity)" } else { "" };
+    if runs.len() == 1 { scenarios + flow } else { format!("{scenarios}{flow}: {}", names.join(" / ")) }
 }
 
 /// One scenario as a rule; runs of several can be compared, too.
@@ -51,6 +54,12 @@ fn badge(summary: &Summary) -> String {
     format!("<span class=\"badge {mood}\" title=\"{}\">{text}</span>", escape(run.ended.meaning()))
 }
 
+/// What the figures of a run are, where they are not those of packets.
+fn fidelity(summary: &Summary) -> String {
+    let lines = text::fidelity(summary);
+    lines.lines().map(|line| format!("<p class=\"detail\">{}</p>", escape(line))).collect()
+}
+
 /// The heading, how runs ended, and what came out.
 pub(super) fn header(runs: &[(&RunResult, &Summary)]) -> String {
     let detail = |s: &Summary, name: &str| match s.run.ended_detail.as_str() {
@@ -59,10 +68,11 @@ pub(super) fn header(runs: &[(&RunResult, &Summary)]) -> String {
     };
     if let [(run, summary)] = runs {
         return format!(
-            "<h1>{} {}</h1>{}<p class=\"verdict\">{}</p>",
+            "<h1>{} {}</h1>{}{}<p class=\"verdict\">{}</p>",
             escape(&title(runs)),
             badge(summary),
             detail(summary, ""),
+            fidelity(summary),
             escape(&words(run, summary))
         );
     }
@@ -73,6 +83,7 @@ pub(super) fn header(runs: &[(&RunResult, &Summary)]) -> String {
             out += &format!("<p class=\"ending\">{} {}</p>", escape(&summary.run.name), badge(summary));
         }
         out += &detail(summary, &format!("{}: ", summary.run.name));
+        out += &fidelity(summary);
     }
     let (verdict, _) = landing::in_brief(&situation(runs));
     out + &format!("<p class=\"verdict\">{verdict}</p>")

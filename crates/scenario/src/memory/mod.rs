@@ -5,12 +5,13 @@
 //! a time (`ways.rs`). This is an estimate, and too low where networks are oversubscribed and queues stay full;
 //! docs/scenario.md has figures.
 
+mod flows;
 mod open;
 mod ways;
 
 use std::num::NonZeroU16;
 
-use pathweave_sim::{Footprint, RouteChoice, SimSpec, Sizes};
+use pathweave_sim::{Fidelity, Footprint, RouteChoice, SimSpec, Sizes};
 use pathweave_topo::Routing;
 use pathweave_units::Time;
 use serde::Serialize;
@@ -88,6 +89,9 @@ impl Memory {
         completion: Time,
         process: Process,
     ) -> Self {
+        if spec.fidelity == Fidelity::Flow {
+            return flows::memory(spec, footprint, routes(spec, routing), process);
+        }
         let sizes = Sizes::of(spec);
         let count = |number: usize, bytes: usize| number as f64 * bytes as f64;
         let topology = &*spec.topology;

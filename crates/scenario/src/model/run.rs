@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunConfig {
+    /// What moves through the network: "packet" (default), each of them; or "flow", messages as fluids that share links,
+    /// in a hundredth of the time and with an error that docs/flow-fidelity.md tells.
+    #[serde(skip_serializing_if = "Fidelity::is_packet")]
+    pub fidelity: Fidelity,
     /// Simulated time at which the run ends whatever is left to do. Absent: when all is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Duration>,
@@ -22,4 +26,28 @@ pub struct RunConfig {
     /// Check that every byte of every message is delivered exactly once, and stop with an internal error if not. Costs
     /// time and memory. Default false.
     pub verify: bool,
+}
+
+/// What moves through the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fidelity {
+    /// Each packet.
+    #[default]
+    Packet,
+    /// Messages as fluids.
+    Flow,
+}
+
+impl Fidelity {
+    /// The same, as the engines take it.
+    pub fn to_sim(self) -> pathweave_sim::Fidelity {
+        match self {
+            Fidelity::Packet => pathweave_sim::Fidelity::Packet,
+            Fidelity::Flow => pathweave_sim::Fidelity::Flow,
+        }
+    }
+    fn is_packet(&self) -> bool {
+        *self == Fidelity::Packet
+    }
 }

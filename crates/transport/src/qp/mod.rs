@@ -71,6 +71,11 @@ enum Health {
     Failed,
 }
 
+/// The random stream of a queue pair, from which its policy draws while it runs.
+pub fn queue_pair_stream(seed: u64, host: HostId, num: QpNum) -> Rng {
+    Rng::for_component(seed, "qp", u64::from(host.0) << 32 | u64::from(num.0))
+}
+
 impl<P> Numbered for Qp<P> {
     #[inline]
     fn number(&self) -> QpNum {
@@ -108,11 +113,7 @@ impl<P: Policy> Qp<P> {
             turn: Turn::Off,
             rnr,
             policy: Line(policy),
-            rng: Rng::for_component(
-                common.config.seed,
-                "qp",
-                u64::from(common.config.host.0) << 32 | u64::from(num.0),
-            ),
+            rng: queue_pair_stream(common.config.seed, common.config.host, num),
             send: SendStream::new(
                 recovery,
                 rto,

@@ -20,7 +20,7 @@ mod destination;
 mod message;
 mod source;
 
-use pathweave_units::{Duration, HostId, PathId, Time};
+use pathweave_units::{Duration, HostId, PathId, Spread, Time};
 
 use super::balance::{Balance, Layout};
 use super::dice::SwitchDice;
@@ -92,6 +92,7 @@ pub(crate) struct ConWeave {
 }
 
 impl Balance for ConWeave {
+    const SPREAD: Option<Spread> = Some(Spread::ByCapacity);
     type Config = ConWeaveConfig;
     type Note = Note;
 

@@ -10,6 +10,7 @@
 use pathweave_units::{Duration, Rate};
 
 use super::DcqcnConfig;
+use crate::fluid::{Control, Controls};
 use crate::cc::host_scaling::HostScaling;
 use crate::{Adapt, HostEnv};
 
@@ -20,6 +21,12 @@ const LINE: Rate = Rate::from_gbps(25);
 const ROUND_TRIP: Duration = Duration::from_us(12);
 
 /// Its clocks are made for lines of 10 Gb/s and more: on a slower one they must not tick between two packets.
+impl Controls for DcqcnConfig {
+    fn control(&self) -> Control {
+        Control::BY_NOTIFICATIONS
+    }
+}
+
 impl Adapt for DcqcnConfig {
     fn adapt_to_host(&mut self, host: &HostEnv) {
         *self = self.scaled_to(host.line_rate, host.network_rtt);

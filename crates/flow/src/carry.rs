@@ -1,0 +1,379 @@
+//! How a message is carried: its parts wait in the lane of a queue pair, in the order of posting, and are served one after
+//! another, long ones as flows, short ones at once.
+
+use pathweave_execution::{Completed, ConnId, ReceiverTally, SenderTally, Share, shares};
+use pathweave_results::FlowRecord;
+use pathweave_transport::Status;
+use pathweave_units::{Duration, HostId, PathId, Spread, Time};
+
+use crate::engine::{Engine, Event};
+use crate::gauge::collisions;
+use crate::lane::{Lane, Part, Service, Single};
+use crate::sizes::Size;
+use crate::solver::{FlowId, Use};
+
+/// Messages of so many bytes on the wire, or fewer, are sent before any feedback.
+const SHORT: u64 = 30_000;
+
+impl Engine<'_> {
+    fn ends(&self, message: u32) -> (HostId, HostId) {
+        let message = &self.spec.graph.messages()[message as usize];
+        (message.src, message.dst)
+    }
+
+    /// A message is posted.
+    pub(crate) fn begin(&mut self, now: Time, flow: u32) {
+        let message = self.spec.graph.messages()[flow as usize];
+        let conn = self.execution.connections.of(flow);
+        let record = FlowRecord { start_ps: now.as_ps(), ..self.execution.record(flow) };
+        if self.execution.connections[conn].queue_pairs.is_empty() && !self.open(conn) {
+            return self.execution.unreachable(now, record);
+        }
+        let lanes = self.execution.connections[conn].queue_pairs.len();
+        let first = self.execution.connections[conn].queue_pairs[0];
+        let pair = self.lanes[first as usize].pair;
+        let Some((size, _)) = self.size(pair, message.size.get()) else {
+            return self.execution.unreachable(now, record);
+        };
+        let acknowledged = self.profile(pair).map_or(Duration::ZERO, |profile| self.lines[profile as usize].1);
+        let record = FlowRecord {
+            ideal_fct_ps: size.ideal.as_ps(),
+            ideal_acked_ps: Some((size.ideal + acknowledged).as_ps()),
+            ..record
+        };
+        let parts = shares(message.size.get(), lanes);
+        self.execution.posted(record, parts.len() as u16);
+        self.execution.expected(flow, parts.len() as u16);
+        for (Share { len, .. }, number) in parts.zip(0..) {
+            let lane = self.execution.connections[conn].queue_pairs[usize::from(number)];
+            self.lanes[lane as usize].waiting.push_back(Part { message: flow, number, bytes: len });
+            self.serve_next(now, lane);
+        }
+    }
+
+    /// Makes the lanes of a connection. False: there is no way to its receiver.
+    fn open(&mut self, conn: ConnId) -> bool {
+        let connection = &self.execution.connections[conn];
+        let (src, dst, group) = (connection.src, connection.dst, connection.group);
+        let spread = self.models[group.index()].spread;
+        let pair = self.network.pair(spread, src, dst);
+        if self.network.pairs[pair as usize].profile.is_none() {
+            return false;
+        }
+        let queue_pairs = self.spec.scheme_of(group).scheme.queue_pairs;
+        let mut lanes = Vec::with_capacity(usize::from(queue_pairs));
+        for index in 0..queue_pairs {
+            let single = if spread.is_single() {
+                let Some(mut chooser) = self.network.ways.chooser(conn, index, group, (src, dst)) else { return false };
+                let (path, route) = (PathId(0), Vec::new());
+                Some(match spread {
+                    Spread::OnePath => {
+                        let path = chooser.next_path();
+                        let route = self.network.route(src, dst, path);
+                        Single { path, route, chooser: None }
+                    }
+                    _ => Single { path, route, chooser: Some(Box::new(chooser)) },
+                })
+            } else {
+                None
+            };
+            let number = self.free_lanes.pop().unwrap_or_else(|| {
+                self.lanes.push(Lane::default());
+                self.lanes.len() as u32 - 1
+            });
+            let lane = &mut self.lanes[number as usize];
+            lane.conn = conn;
+            lane.pair = pair;
+            lane.single = single;
+            lane.free_at = Time::ZERO;
+            lanes.push(number);
+        }
+        self.execution.connections[conn].queue_pairs = lanes;
+        true
+    }
+
+    fn profile(&self, pair: u32) -> Option<u32> {
+        self.network.pairs[pair as usize].profile
+    }
+
+    /// What a message of so many bytes takes between the hosts of a pair, and the rate of the slower end.
+    fn size(&mut self, pair: u32, bytes: u64) -> Option<(Size, f64)> {
+        let number = self.profile(pair)?;
+        let line = self.lines[number as usize].0;
+        let profile = &self.network.profiles[number as usize];
+        Some((self.sizes.of(number, (profile, &line), bytes), line.rate))
+    }
+
+    /// The next part that waits in a lane has its turn, if nothing is before it.
+    pub(crate) fn serve_next(&mut self, now: Time, lane: u32) {
+        loop {
+            let at = &mut self.lanes[lane as usize];
+            if at.serving.is_some() || at.waits_until_free || at.waiting.is_empty() {
+                return;
+            }
+            if at.free_at > now {
+                at.waits_until_free = true;
+                let free_at = at.free_at;
+                return self.at(free_at, Event::LaneFree(lane));
+            }
+            let part = at.waiting.pop_front().expect("it is not empty");
+            self.serve(now, lane, part);
+        }
+    }
+
+    fn serve(&mut self, now: Time, lane: u32, part: Part) {
+        let pair = self.lanes[lane as usize].pair;
+        let (src, dst) = self.ends(part.message);
+        if let Some(single) = &mut self.lanes[lane as usize].single
+            && let Some(chooser) = &mut single.chooser
+        {
+            single.path = chooser.next_path();
+            single.route = self.network.route(src, dst, single.path);
+        }
+        self.find_uses(lane, (src, dst));
+        let Some((size, line)) = self.size(pair, part.bytes) else { return };
+        if size.wire <= SHORT {
+            self.serve_short(now, lane, part, (size, line));
+        } else {
+            self.serve_long(now, lane, part, (size, line));
+        }
+    }
+
+    /// What the messages of a lane use, into `uses`.
+    fn find_uses(&mut self, lane: u32, ends: (HostId, HostId)) {
+        let at = &self.lanes[lane as usize];
+        match &at.single {
+            Some(single) => self.network.of_route(&single.route, &mut self.uses),
+            None => self.network.sprayed(at.pair, ends, &mut self.uses),
+        }
+    }
+
+    fn serve_long(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
+        let pair = self.lanes[lane as usize].pair;
+        let group = self.spec.graph.messages()[part.message as usize].group.0;
+        let every = u64::from(self.models[usize::from(group)].packets_an_ack);
+        let wire = size.wire as f64;
+        let acks = (size.packets.div_ceil(every) * u64::from(self.ack_bytes)) as f64 / wire;
+        for &Use { resource, share } in &self.uses {
+            if self.network.at_switch[resource as usize] {
+                let capacity = self.network.capacity[resource as usize];
+                let queue = &mut self.queues[resource as usize];
+                queue.advance(now, capacity, &self.law);
+                queue.long_message(wire * share, capacity, &self.law);
+            }
+        }
+        let flow = self.solver.add(&self.uses, line, acks);
+        if self.services.len() <= flow as usize {
+            self.services.resize(flow as usize + 1, None);
+        }
+        self.services[flow as usize] = Some(Service {
+            part,
+            lane,
+            pair,
+            wire,
+            left: wire,
+            rate: 0.0,
+            since: now,
+            began: now,
+            base: size.base,
+            crossed: self.crossed(now, pair),
+            efficiency: self.efficiency(lane),
+            acks,
+            counted: 0.0,
+            line,
+            remembers: line,
+            limited_since: Time::MAX,
+            group,
+        });
+        self.lanes[lane as usize].serving = Some(flow);
+    }
+
+    /// What arrives of what a lane sends: nothing on a path that leads nowhere, less where sprayed packets meet a dead link.
+    pub(crate) fn efficiency(&self, lane: u32) -> f64 {
+        let at = &self.lanes[lane as usize];
+        match &at.single {
+            Some(single) if single.route.is_empty() => 0.0,
+            Some(_) => 1.0,
+            None => 1.0 - self.network.pairs[at.pair as usize].lost,
+        }
+    }
+
+    /// What has crossed the links of both ends' switches.
+    fn crossed(&self, now: Time, pair: u32) -> [f64; 2] {
+        let Some((from, to)) = self.network.pairs[pair as usize].gauges else { return [0.0; 2] };
+        [self.levels[from as usize][0].crossed(now), self.levels[to as usize][1].crossed(now)]
+    }
+
+    /// A short message is sent whole at line rate. It waits in the queues it meets, its own host's among them, of which only
+    /// the longer counts: what waits there comes later to the switches.
+    fn serve_short(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
+        let wire = size.wire as f64;
+        let (mut at_host, mut at_switches) = (0.0f64, 0.0);
+        let pair = &self.network.pairs[self.lanes[lane as usize].pair as usize];
+        let single = self.lanes[lane as usize].single.is_some();
+        for &Use { resource, share } in &self.uses {
+            let capacity = self.network.capacity[resource as usize];
+            let queue = &mut self.queues[resource as usize];
+            queue.advance(now, capacity, &self.law);
+            if self.network.at_switch[resource as usize] {
+                let (solver, services) = (&self.solver, &self.services);
+                let left = || solver.users(resource).filter_map(|flow| services[flow as usize].as_ref()).map(|service| service.left).sum();
+                let bytes = queue.bytes(left);
+                let between = pair.between.iter().find(|between| between.resource == resource);
+                let crosses = if single { 1.0 } else { between.map_or(share, |between| between.all) };
+                if capacity > 0.0 {
+                    at_switches += crosses * bytes / capacity;
+                }
+                self.marks.short_message_met(bytes);
+            } else if capacity > 0.0 {
+                at_host = at_host.max(queue.burst() / capacity);
+            }
+            queue.short_message(wire * share);
+            self.shorts.add(now, resource, wire * share);
+        }
+        let efficiency = self.efficiency(lane);
+        let (src, dst) = self.ends(part.message);
+        let acks = f64::from(self.ack_bytes) / wire;
+        self.ledger.add(&self.network, &self.lanes[lane as usize], (src, dst), (wire, acks));
+        if let Some((from, to)) = pair.gauges {
+            self.levels[from as usize][0].add(wire);
+            self.levels[to as usize][1].add(wire);
+        }
+        self.lanes[lane as usize].free_at = now + Duration::from_ps((wire / line).ceil() as u64);
+        if efficiency == 0.0 {
+            // It is lost, and nothing here sends it again before a path leads there.
+            self.marks.lost();
+            self.lanes[lane as usize].free_at = now;
+            return self.hold(lane, part);
+        }
+        let wait = Duration::from_ps(at_host.max(at_switches) as u64);
+        self.arrives(now, lane, part, now + size.ideal + wait);
+    }
+
+    /// A short message waits for a path to its receiver.
+    fn hold(&mut self, lane: u32, part: Part) {
+        let at = &mut self.lanes[lane as usize];
+        at.waiting.push_front(part);
+        at.waits_until_free = true;
+    }
+
+    /// A part of a message arrives at this instant, and its sender hears of it.
+    fn arrives(&mut self, now: Time, lane: u32, part: Part, at: Time) {
+        debug_assert!(at >= now);
+        self.at(at, Event::Delivered { message: part.message, part: part.number });
+        let back = self.profile(self.lanes[lane as usize].pair).map_or(Duration::ZERO, |profile| self.lines[profile as usize].1);
+        self.at(at + back, Event::Acknowledged { message: part.message });
+    }
+
+    /// All of a part has left.
+    pub(crate) fn finish(&mut self, now: Time, flow: FlowId) {
+        let mut service = self.services[flow as usize].take().expect("a flow that ends is in service");
+        service.advance(now);
+        self.completions.remove(flow);
+        self.solver.remove(flow);
+        let Service { part, lane, pair, wire, rate, .. } = service;
+        let mut wait = 0.0;
+        if let Some((from, to)) = self.network.pairs[pair as usize].gauges {
+            self.levels[from as usize][0].change(now, -rate);
+            self.levels[to as usize][1].change(now, -rate);
+            let spread = self.models[usize::from(service.group)].spread;
+            let after = self.crossed(now, pair);
+            let links = [(from, 0), (to, 1)].map(|(class, way): (u32, usize)| {
+                (self.network.gauges[class as usize], after[way] - service.crossed[way])
+            });
+            let span = (now.as_ps() - service.began.as_ps()) as f64;
+            if spread.is_random() {
+                let packet = f64::from(self.sizes.packet_bytes());
+                wait = collisions(span, packet, links);
+            }
+            if spread.is_by_capacity() {
+                self.marks.sprayed(wire, span, links);
+            }
+        }
+        self.count(&service, wire - service.counted);
+        self.lanes[lane as usize].serving = None;
+        self.arrives(now, lane, part, now + service.base + Duration::from_ps(wait as u64));
+        self.serve_next(now, lane);
+    }
+
+    /// Enters bytes of a service in the ledger.
+    fn count(&mut self, service: &Service, bytes: f64) {
+        let ends = self.ends(service.part.message);
+        self.ledger.add(&self.network, &self.lanes[service.lane as usize], ends, (bytes, service.acks));
+    }
+
+    /// Enters what all services have sent so far.
+    pub(crate) fn count_all(&mut self, now: Time) {
+        for flow in 0..self.services.len() {
+            if let Some(mut service) = self.services[flow] {
+                service.advance(now);
+                let bytes = service.wire - service.left - service.counted;
+                service.counted += bytes;
+                self.count(&service, bytes);
+                self.services[flow] = Some(service);
+            }
+        }
+    }
+
+    pub(crate) fn on_delivered(&mut self, now: Time, message: u32, part: u16) {
+        let conn = self.execution.connections.of(message);
+        let lanes = self.execution.connections[conn].queue_pairs.len();
+        let size = self.spec.graph.messages()[message as usize].size.get();
+        let bytes = shares(size, lanes).nth(usize::from(part)).map_or(0, |share| share.len);
+        if self.execution.part_delivered(now, message, bytes) {
+            self.execution.received(message, ReceiverTally::default());
+            self.take_news();
+        }
+    }
+
+    pub(crate) fn on_acknowledged(&mut self, now: Time, message: u32) {
+        if self.execution.part_completed(now, message, Status::Success) == Completed::NotYet {
+            return;
+        }
+        self.execution.ended(now, message);
+        self.take_news();
+        if self.execution.done_with(message, SenderTally::default()) {
+            let conn = self.execution.connections.of(message);
+            let lanes = std::mem::take(&mut self.execution.connections[conn].queue_pairs);
+            for lane in lanes {
+                self.lanes[lane as usize].single = None;
+                self.free_lanes.push(lane);
+            }
+        }
+    }
+
+    /// The network has changed: routes, links, or both. Every message in service goes on over what there is now.
+    pub(crate) fn rebuild(&mut self, now: Time) {
+        self.count_all(now);
+        self.ledger.flush(&mut self.network);
+        let flows: Vec<FlowId> = (0..self.services.len() as FlowId).filter(|&flow| self.services[flow as usize].is_some()).collect();
+        for &flow in &flows {
+            self.solver.move_to(flow, &[]);
+        }
+        self.network.rebuild(&mut self.solver);
+        self.on_network();
+        for lane in 0..self.lanes.len() {
+            let Some(mut single) = self.lanes[lane].single.take() else { continue };
+            let connection = &self.execution.connections[self.lanes[lane].conn];
+            single.route = self.network.route(connection.src, connection.dst, single.path);
+            self.lanes[lane].single = Some(single);
+        }
+        for flow in flows {
+            let mut service = self.services[flow as usize].expect("it was there");
+            let lane = service.lane;
+            self.find_uses(lane, self.ends(service.part.message));
+            service.efficiency = self.efficiency(lane);
+            self.services[flow as usize] = Some(service);
+            let uses = std::mem::take(&mut self.uses);
+            self.solver.move_to(flow, &uses);
+            self.uses = uses;
+        }
+        for lane in 0..self.lanes.len() as u32 {
+            let at = &mut self.lanes[lane as usize];
+            if at.waits_until_free && at.free_at <= now {
+                at.waits_until_free = false;
+                self.serve_next(now, lane);
+            }
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! A run: the workload in execution over flows that share links, from instant to instant.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use pathweave_execution::{Due, Execution, Step};
+use pathweave_results::EndReason;
+use pathweave_sim::{Control, Monitor, SimError, SimSpec, Snapshot, Ways, full_and_ack_bytes};
+use pathweave_units::{Duration, Time};
+use pathweave_workload::{Task, TaskId};
+
+use crate::gauge::Level;
+use crate::heap::IndexedHeap;
+use crate::lane::{Lane, Service};
+use crate::ledger::Ledger;
+use crate::model::{Model, models};
+use crate::network::Network;
+use crate::outside::Marks;
+use crate::queue::{Law, PortQueue};
+use crate::recovery::Recovering;
+use crate::refuse;
+use crate::short::ShortLoads;
+use crate::sizes::{Line, Sizes};
+use crate::solver::{FlowId, ResourceId, Solver, Use};
+
+/// Events between two looks of the monitor.
+const MONITOR_EVERY: u64 = 1 << 16;
+
+/// Something that happens at an instant that is known ahead. In this order where they happen at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Step(Step),
+    /// A part of a message has arrived.
+    Delivered {
+        message: u32,
+        part: u16,
+    },
+    /// Its sender knows.
+    Acknowledged {
+        message: u32,
+    },
+    /// A queue pair has sent a short message.
+    LaneFree(u32),
+}
+
+impl Event {
+    /// What kind it is, part, and number, in 64 bits whose order is that of events.
+    fn code(self) -> u64 {
+        let (kind, part, number) = match self {
+            Event::Step(Step::Told(task)) => (0, 0, task.0),
+            Event::Step(Step::Computed(task)) => (1, 0, task.0),
+            Event::Step(Step::Begin(task)) => (2, 0, task.0),
+            Event::Delivered { message, part } => (3, part, message),
+            Event::Acknowledged { message } => (4, 0, message),
+            Event::LaneFree(lane) => (5, 0, lane),
+        };
+        kind << 48 | u64::from(part) << 32 | u64::from(number)
+    }
+
+    fn from_code(code: u64) -> Self {
+        let number = code as u32;
+        match code >> 48 {
+            0 => Event::Step(Step::Told(TaskId(number))),
+            1 => Event::Step(Step::Computed(TaskId(number))),
+            2 => Event::Step(Step::Begin(TaskId(number))),
+            3 => Event::Delivered { message: number, part: (code >> 32) as u16 },
+            4 => Event::Acknowledged { message: number },
+            _ => Event::LaneFree(number),
+        }
+    }
+}
+
+/// A run in progress.
+pub(crate) struct Engine<'a> {
+    pub(crate) spec: &'a SimSpec,
+    pub(crate) models: Vec<Model>,
+    pub(crate) network: Network<'a>,
+    pub(crate) solver: Solver,
+    /// Its queue pairs are lanes.
+    pub(crate) execution: Execution<u32>,
+    agenda: BinaryHeap<Reverse<(u64, u64)>>,
+    pub(crate) lanes: Vec<Lane>,
+    pub(crate) free_lanes: Vec<u32>,
+    /// By flow of the solver.
+    pub(crate) services: Vec<Option<Service>>,
+    pub(crate) completions: IndexedHeap,
+    pub(crate) sizes: Sizes,
+    /// By profile of the network: its ends, and how long an acknowledgement takes.
+    pub(crate) lines: Vec<(Line, Duration)>,
+    pub(crate) law: Law,
+    /// By resource.
+    pub(crate) queues: Vec<PortQueue>,
+    pub(crate) shorts: ShortLoads,
+    /// By class: up from its switch, and down to it.
+    pub(crate) levels: Vec<[Level; 2]>,
+    pub(crate) recovering: Recovering,
+    pub(crate) ledger: Ledger,
+    pub(crate) marks: Marks,
+    pub(crate) ack_bytes: u32,
+    pub(crate) uses: Vec<Use>,
+    pub(crate) touched_flows: Vec<FlowId>,
+    pub(crate) touched_resources: Vec<ResourceId>,
+    next_change: usize,
+    pub(crate) events: u64,
+}
+
+impl<'a> Engine<'a> {
+    /// Sets a run up.
+    ///
+    /// # Errors
+    /// What is wrong for packets, too, and what depends on them.
+    pub(crate) fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
+        refuse::check(spec)?;
+        let ways = Ways::new(spec)?;
+        let models = models(spec, &ways);
+        refuse::check_network(spec, &ways, &models)?;
+        let execution =
+            Execution::new(spec.graph.clone(), &spec.groups, ways.connections(), spec.task_notification()?);
+        let spread: Vec<_> = models.iter().map(|model| model.spread).collect();
+        let mut solver = Solver::default();
+        let network = Network::new(spec, ways, &spread, &mut solver);
+        let law = models.iter().map(|model| model.law).reduce(Law::or).expect("messages have groups");
+        let mut engine = Engine {
+            spec,
+            marks: Marks::new(spec, &models),
+            models,
+            solver,
+            execution,
+            agenda: BinaryHeap::new(),
+            lanes: Vec::new(),
+            free_lanes: Vec::new(),
+            services: Vec::new(),
+            completions: IndexedHeap::default(),
+            sizes: Sizes::new(&spec.host),
+            lines: Vec::new(),
+            law,
+            queues: Vec::new(),
+            shorts: ShortLoads::default(),
+            levels: vec![[Level::default(); 2]; network.gauges.len()],
+            recovering: Recovering::default(),
+            ledger: Ledger::new(&network),
+            network,
+            ack_bytes: full_and_ack_bytes(&spec.host).1,
+            uses: Vec::new(),
+            touched_flows: Vec::new(),
+            touched_resources: Vec::new(),
+            next_change: 0,
+            events: 0,
+        };
+        engine.on_network();
+        Ok(engine)
+    }
+
+    /// Resources and pairs are new.
+    pub(crate) fn on_network(&mut self) {
+        let resources = self.network.capacity.len();
+        self.queues.clear();
+        self.queues.resize(resources, PortQueue::default());
+        self.shorts = ShortLoads::new(resources);
+        let of = |profile| (Line::of(profile), profile.one_way(self.ack_bytes));
+        self.lines = self.network.profiles.iter().map(of).collect();
+    }
+
+    /// Runs it to its end. Why it ended, and when.
+    pub(crate) fn run(&mut self, monitor: &mut dyn Monitor) -> (EndReason, Time) {
+        let until = self.spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span);
+        let most_events = self.spec.stop.max_events.unwrap_or(u64::MAX);
+        let mut now = Time::ZERO;
+        let mut looked_at = 0;
+        let end = loop {
+            if let Some(over) = self.execution.over_since() {
+                break (EndReason::Completed, over);
+            }
+            let next = self.next();
+            if next > until {
+                break (EndReason::TimeLimit, until);
+            }
+            if next == Time::MAX {
+                break (EndReason::Stalled, now);
+            }
+            now = next;
+            self.instant(now);
+            if self.events - looked_at >= MONITOR_EVERY {
+                looked_at = self.events;
+                if monitor.look(&self.snapshot(now)) == Control::Stop {
+                    break (EndReason::Interrupted, now);
+                }
+            }
+            if self.events >= most_events {
+                break (EndReason::EventLimit, now);
+            }
+        };
+        monitor.look(&self.snapshot(now));
+        end
+    }
+
+    /// When something happens next.
+    fn next(&self) -> Time {
+        let ps = |ps: Option<u64>| ps.map_or(Time::MAX, Time::from_ps);
+        let changes = self.network.ways.changes();
+        let change = changes.get(self.next_change).map_or(Time::MAX, |change| change.at);
+        let agenda = ps(self.agenda.peek().map(|Reverse((at, _))| *at));
+        let completion = ps(self.completions.first().map(|(at, _)| at));
+        let tasks = self.execution.next().unwrap_or(Time::MAX);
+        // Loads are looked at as long as anything else happens.
+        let rest = change.min(agenda).min(completion).min(tasks);
+        if rest == Time::MAX { rest } else { rest.min(self.tick()) }
+    }
+
+    /// When loads of short messages or recovering flows are to be looked at.
+    fn tick(&self) -> Time {
+        self.shorts.due.min(self.recovering.due)
+    }
+
+    /// Does all that happens at an instant; then finds the rates from there on.
+    fn instant(&mut self, now: Time) {
+        self.change(now);
+        while let Some((at, flow)) = self.completions.first()
+            && at <= now.as_ps()
+        {
+            self.events += 1;
+            self.finish(now, flow);
+        }
+        if self.shorts.due <= now {
+            self.shorts.tick(now, &self.network.capacity, &mut self.solver);
+        }
+        if self.recovering.due <= now {
+            self.recovering.tick(now, &self.services, &self.models, &mut self.solver);
+        }
+        let after = now + Duration::from_ps(1);
+        loop {
+            while let Some(due) = self.execution.root_before(after) {
+                self.at(due.at, Event::Step(due.step));
+            }
+            let Some(&Reverse((at, code))) = self.agenda.peek() else { break };
+            if at > now.as_ps() {
+                break;
+            }
+            self.agenda.pop();
+            self.events += 1;
+            self.on_event(now, Event::from_code(code));
+        }
+        if self.execution.next().is_some_and(|at| at <= now) {
+            self.execution.settle_barriers(after);
+            self.take_news();
+        }
+        self.settle(now);
+    }
+
+    fn change(&mut self, now: Time) {
+        let due = self.next_change;
+        while let Some(&change) = self.network.ways.changes().get(self.next_change)
+            && change.at <= now
+        {
+            self.next_change += 1;
+            self.events += 1;
+            self.network.ways.apply(now, change.action);
+        }
+        if self.next_change > due {
+            self.rebuild(now);
+        }
+    }
+
+    /// Something happens later, or at the instant at hand.
+    pub(crate) fn at(&mut self, at: Time, event: Event) {
+        self.agenda.push(Reverse((at.as_ps(), event.code())));
+    }
+
+    /// Enters what has become known of tasks.
+    pub(crate) fn take_news(&mut self) {
+        while let Some(Due { at, step, .. }) = self.execution.news() {
+            self.at(at, Event::Step(step));
+        }
+    }
+
+    fn on_event(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Step(step) => self.on_step(now, step),
+            Event::Delivered { message, part } => self.on_delivered(now, message, part),
+            Event::Acknowledged { message } => self.on_acknowledged(now, message),
+            Event::LaneFree(lane) => {
+                self.lanes[lane as usize].waits_until_free = false;
+                self.serve_next(now, lane);
+            }
+        }
+    }
+
+    fn on_step(&mut self, now: Time, step: Step) {
+        let (Step::Told(task) | Step::Computed(task) | Step::Begin(task)) = step;
+        let home = match self.spec.graph.task(task) {
+            Task::Message(message) => Some(message.src),
+            Task::Compute(compute) => compute.host,
+        };
+        // Steps of barriers never come as news.
+        let Some(home) = home else { return };
+        if let Some(message) = self.execution.step(now, home, step) {
+            self.begin(now, message);
+        }
+        self.take_news();
+    }
+
+    fn snapshot(&self, now: Time) -> Snapshot {
+        Snapshot {
+            now,
+            until: self.spec.stop.until,
+            events: self.events,
+            packet_hops: 0,
+            bytes_done: self.execution.bytes_done(),
+            bytes_total: self.spec.graph.total_bytes(),
+            flows_done: self.execution.flows_done(),
+            flows_total: self.spec.graph.messages().len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_of_events_are_read_back() {
+        for event in [
+            Event::Step(Step::Told(TaskId(7))),
+            Event::Step(Step::Computed(TaskId(u32::MAX))),
+            Event::Step(Step::Begin(TaskId(0))),
+            Event::Delivered { message: 9, part: 31 },
+            Event::Acknowledged { message: u32::MAX },
+            Event::LaneFree(3),
+        ] {
+            assert_eq!(Event::from_code(event.code()), event);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What crossed each link.
+
+use pathweave_fabric::PortId;
+use pathweave_units::HostId;
+
+use crate::lane::Lane;
+use crate::network::Network;
+
+/// What crossed each link.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    /// By egress port.
+    pub(crate) by_port: Vec<f64>,
+    /// By pair of the network: sprayed bytes that are yet to be spread over the links between switches, and acknowledgements
+    /// of them that go back.
+    by_pair: Vec<(f64, f64)>,
+}
+
+impl Ledger {
+    pub(crate) fn new(network: &Network<'_>) -> Self {
+        Ledger {
+            by_port: vec![0.0; network.resource_of.len()],
+            by_pair: vec![(0.0, 0.0); network.pairs.len()],
+        }
+    }
+
+    /// So many bytes were sent by a lane, with so many bytes of acknowledgements for each.
+    pub(crate) fn add(
+        &mut self,
+        network: &Network<'_>,
+        lane: &Lane,
+        (src, dst): (HostId, HostId),
+        (bytes, acks): (f64, f64),
+    ) {
+        let mut cross = |port: PortId, bytes: f64| {
+            self.by_port[port as usize] += bytes;
+            self.by_port[network.other_end(port) as usize] += bytes * acks;
+        };
+        match &lane.single {
+            Some(single) => single.route.iter().for_each(|&port| cross(port, bytes)),
+            None => {
+                let pair = &network.pairs[lane.pair as usize];
+                let first = network.ways.ports().ports(src.0).start;
+                pair.first.iter().for_each(|&(port, share)| cross(first + PortId::from(port), bytes * share));
+                pair.last.iter().for_each(|&(port, share)| cross(network.port_to(dst, port), bytes * share));
+                let (there, back) = &mut self.by_pair[lane.pair as usize];
+                *there += bytes;
+                *back += bytes * acks;
+            }
+        }
+    }
+
+    /// Spreads sprayed bytes over the links, as these are now.
+    pub(crate) fn flush(&mut self, network: &mut Network<'_>) {
+        let pairs = std::mem::take(&mut self.by_pair);
+        network.each_crossing(&pairs, |port, back, (bytes, acks)| {
+            self.by_port[port as usize] += bytes;
+            self.by_port[back as usize] += acks;
+        });
+        self.by_pair = vec![(0.0, 0.0); pairs.len()];
+    }
+}

@@ -1,0 +1,53 @@
+//! Messages as fluids: a model of a run in which flows share links and there are no packets.
+//!
+//! [`run`] takes the [`SimSpec`] that packets are simulated from to the same records, in a hundredth of the time or less. Each
+//! message is a flow: it has bytes on the wire, the links it crosses with the fraction of its bytes that crosses each, and a
+//! rate. Rates are weighted max-min fair at every instant. To the end of a flow's service comes what it takes on an idle
+//! network besides sending: propagation, and a packet at each switch. What is beyond that, short messages that wait in queues,
+//! sprayed packets that collide, rate controls that recover slowly, is in terms of what each scheme says of itself
+//! ([`pathweave_policy::fluid`]).
+//!
+//! What happens when, workloads, connections, routes, hashes and random paths are those of the packet engine; `sim` has them
+//! in [`Ways`](pathweave_sim::Ways). `docs/flow-fidelity.md` says when to believe the model, with measurements.
+
+mod carry;
+mod engine;
+mod gauge;
+mod heap;
+mod lane;
+mod ledger;
+mod model;
+mod network;
+mod outside;
+mod queue;
+mod records;
+mod recovery;
+mod refuse;
+mod settle;
+mod short;
+mod sizes;
+mod solver;
+mod walk;
+
+use pathweave_results::RunResult;
+use pathweave_sim::{Monitor, SimError, SimSpec};
+
+use crate::engine::Engine;
+
+/// Runs a spec to its end and returns what was observed. Wall and CPU time are for the caller to add.
+///
+/// # Errors
+/// What is wrong for packets, too; and what depends on packets ([`SimError::Fidelity`]).
+pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
+    let mut engine = Engine::new(spec)?;
+    let end = engine.run(monitor);
+    Ok(engine.into_result(end))
+}
+
+/// Checks whether [`run`] would run a spec.
+///
+/// # Errors
+/// Those of [`run`].
+pub fn check(spec: &SimSpec) -> Result<(), SimError> {
+    Engine::new(spec).map(drop)
+}

@@ -1,0 +1,39 @@
+//! What the schemes of a run are to a model of flows as fluids.
+
+use pathweave_fabric::config::Shares;
+use pathweave_policy::fluid::{Recovery, Spread};
+use pathweave_sim::{GroupSpec, SimSpec, Ways};
+
+use crate::queue::Law;
+
+/// How the messages of a group are carried.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Model {
+    pub(crate) spread: Spread,
+    pub(crate) law: Law,
+    pub(crate) recovery: Option<Recovery>,
+    /// Data packets an acknowledgement.
+    pub(crate) packets_an_ack: u16,
+}
+
+/// By group.
+pub(crate) fn models(spec: &SimSpec, ways: &Ways<'_>) -> Vec<Model> {
+    let switches = ways.forwarding();
+    let of_group = |group: &GroupSpec| {
+        let scheme = &spec.schemes[usize::from(group.scheme)].scheme;
+        let fluid = scheme.as_fluid();
+        let spread = switches.spread().or(fluid.spread).unwrap_or(Spread::Random);
+        // Where tables have more entries for what carries more, hosts that spray over them do as much.
+        let spread = match (spread, switches.shares()) {
+            (Spread::Random, Shares::ByCapacity { .. }) => Spread::ByCapacity,
+            _ => spread,
+        };
+        Model {
+            spread,
+            law: Law::of(&fluid.control),
+            recovery: fluid.control.recovery,
+            packets_an_ack: scheme.acks.every_packets,
+        }
+    };
+    spec.groups.iter().map(of_group).collect()
+}

@@ -1,0 +1,463 @@
+//! The resources of a network: which links flows share, and which of them each pair of hosts uses.
+//!
+//! Hosts of one *class* are attached alike, and pairs of two classes spray alike. Where all traffic is sprayed, links with the
+//! same load in the same relation to their rate, whatever the traffic, are one resource (they have the same signature: a sum over
+//! pairs of classes of a random number times the fraction that crosses them), and links that cannot fill up whatever the hosts
+//! send are none. A Clos that is not oversubscribed is left with the links of its hosts.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use pathweave_fabric::PortId;
+use pathweave_sim::{PathProfile, SimSpec, Ways};
+use pathweave_topo::{NodeId, Topology};
+use pathweave_units::{HostId, PathId, Spread, mix64};
+
+use crate::solver::{ResourceId, Solver, Use};
+use crate::walk::{Capacities, Walker, bytes_a_ps};
+
+/// No resource.
+pub(crate) const NONE: ResourceId = ResourceId::MAX;
+
+/// Scale of signatures: fractions over rates as integers that add up in any order.
+const SIGNATURE_SCALE: f64 = (1u64 << 20) as f64;
+
+/// A link may be filled by so much more than its rate, in relation, and still count as one that cannot: rounding.
+const ROUNDING: f64 = 1e-6;
+
+/// What a pair of classes uses besides the links of the very hosts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pair {
+    /// Of the sender's ports.
+    pub(crate) first: Vec<(u16, f64)>,
+    /// Between the hosts' switches.
+    pub(crate) between: Vec<Between>,
+    /// Of the receiver's ports.
+    pub(crate) last: Vec<(u16, f64)>,
+    /// What arrives nowhere.
+    pub(crate) lost: f64,
+    /// Its hops when idle, an index into [`Network::profiles`]; `None`: there is no way.
+    pub(crate) profile: Option<u32>,
+    /// Where the two are at different switches with one port each: the classes' [`Gauge`]s.
+    pub(crate) gauges: Option<(u32, u32)>,
+}
+
+/// Links that are one resource.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Between {
+    pub(crate) resource: ResourceId,
+    /// What crosses one of them.
+    pub(crate) share: f64,
+    /// What crosses all of them together.
+    pub(crate) all: f64,
+}
+
+/// The links of a switch of hosts to other switches, in one direction: how full they are together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gauge {
+    /// Bytes a picosecond of all of them.
+    pub(crate) capacity: f64,
+    /// Of one.
+    pub(crate) of_one: f64,
+}
+
+/// Which links the solver knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Every one: some traffic takes single paths.
+    EachLink,
+    /// Those that can fill up, alike ones once: all traffic is sprayed.
+    WhatBinds,
+}
+
+/// The network of a run.
+pub(crate) struct Network<'a> {
+    pub(crate) ways: Ways<'a>,
+    topology: &'a Topology,
+    detail: Detail,
+    /// By egress port.
+    pub(crate) resource_of: Vec<ResourceId>,
+    /// By resource: whether it is the port of a switch, where queues are.
+    pub(crate) at_switch: Vec<bool>,
+    /// By resource: bytes a picosecond.
+    pub(crate) capacity: Vec<f64>,
+    class_of: Vec<u32>,
+    /// Pairs of classes that talk, by how their messages are spread: an index into `pairs`, and two of their hosts.
+    wanted: BTreeMap<(Spread, u32, u32), (HostId, HostId)>,
+    index: HashMap<(Spread, u32, u32), u32>,
+    pub(crate) pairs: Vec<Pair>,
+    pub(crate) profiles: Vec<PathProfile>,
+    /// By class.
+    pub(crate) gauges: Vec<Gauge>,
+    walker: Walker<'a>,
+}
+
+impl<'a> Network<'a> {
+    /// Of a run in which `spread` tells how each group's messages are spread. Resources are added to the solver.
+    pub(crate) fn new(
+        spec: &'a SimSpec,
+        ways: Ways<'a>,
+        spread: &[Spread],
+        solver: &mut Solver,
+    ) -> Self {
+        let topology = &*spec.topology;
+        let class_of = classes(topology);
+        let mut wanted = BTreeMap::new();
+        for message in spec.graph.messages() {
+            let [from, to] = [message.src, message.dst].map(|host| class_of[host.index()]);
+            let key = (of_pairs(spread[message.group.index()]), from, to);
+            wanted.entry(key).or_insert((message.src, message.dst));
+        }
+        let detail = if spread.iter().any(|spread| spread.is_single()) { Detail::EachLink } else { Detail::WhatBinds };
+        let gauges = gauges(topology, &class_of);
+        let mut network = Network {
+            ways,
+            topology,
+            detail,
+            resource_of: Vec::new(),
+            at_switch: Vec::new(),
+            capacity: Vec::new(),
+            class_of,
+            wanted,
+            index: HashMap::new(),
+            pairs: Vec::new(),
+            profiles: Vec::new(),
+            gauges,
+            walker: Walker::new(topology),
+        };
+        network.rebuild(solver);
+        network
+    }
+
+    /// Finds resources and pairs as the links and routes are now. The solver has no flow.
+    pub(crate) fn rebuild(&mut self, solver: &mut Solver) {
+        let Network { ways, topology, walker, wanted, class_of, detail, .. } = self;
+        let ports = ways.ports().ports(topology.nodes() - 1).end as usize;
+        let rates = port_rates(ways, topology, ports);
+        let representative = ways.with_capacities(|capacities| match detail {
+            Detail::EachLink => (0..ports as PortId).map(Some).collect(),
+            Detail::WhatBinds => representatives(ways, topology, walker, capacities, wanted, class_of, &rates),
+        });
+        self.add_resources(solver, &representative, &rates);
+        self.find_pairs();
+    }
+
+    /// Resources of host links and of the links that stand for others.
+    fn add_resources(&mut self, solver: &mut Solver, representative: &[Option<PortId>], rates: &[f64]) {
+        solver.clear();
+        self.at_switch.clear();
+        self.capacity.clear();
+        self.resource_of = vec![NONE; rates.len()];
+        let hosts_end = self.ways.ports().ports(self.topology.hosts() - 1).end;
+        for (port, of) in (0..).zip(representative) {
+            if *of == Some(port) {
+                self.resource_of[port as usize] = solver.add_resource(rates[port as usize]);
+                self.at_switch.push(port >= hosts_end);
+                self.capacity.push(rates[port as usize]);
+            }
+        }
+        for (port, of) in representative.iter().enumerate() {
+            if let Some(of) = of {
+                self.resource_of[port] = self.resource_of[*of as usize];
+            }
+        }
+        for link in 0..self.topology.links().len() {
+            let (a, b) = self.ways.ports().ends(link);
+            let [a, b] = [a, b].map(|port| (representative[port as usize] == Some(port), self.resource_of[port as usize]));
+            if a.0 && b.1 != NONE || b.0 && a.1 != NONE {
+                solver.join(a.1, b.1);
+            }
+        }
+    }
+
+    fn find_pairs(&mut self) {
+        let Network { ways, topology, walker, wanted, resource_of, .. } = self;
+        self.pairs.clear();
+        self.index.clear();
+        self.profiles.clear();
+        let mut known = HashMap::new();
+        ways.with_capacities(|capacities| {
+            for (&(spread, from, to), &(src, dst)) in &*wanted {
+                walker.walk(ways, capacities, spread, (src, dst));
+                let mut pair = Pair { lost: walker.lost, ..Pair::default() };
+                for &(port, share) in &walker.crossed {
+                    let (node, peer) = ways.ends(port);
+                    let number = |node: u32, port: PortId| (port - ways.ports().ports(node).start) as u16;
+                    let resource = resource_of[port as usize];
+                    if node == src.0 {
+                        add(&mut pair.first, number(node, port), share);
+                    } else if peer == dst.0 {
+                        add(&mut pair.last, number(peer, other_end(ways, topology, port)), share);
+                    } else if resource != NONE {
+                        match pair.between.iter_mut().find(|known| known.resource == resource) {
+                            Some(known) => known.all += share,
+                            None => pair.between.push(Between { resource, share, all: share }),
+                        }
+                    }
+                }
+                pair.profile = ways.profile(src, dst).map(|profile| {
+                    let hops = profile.hops.iter().map(|(rate, delay)| (rate.as_bps(), delay.as_ps()));
+                    *known.entry((hops.collect::<Vec<_>>(), profile.nic_ports)).or_insert_with(|| {
+                        self.profiles.push(profile);
+                        self.profiles.len() as u32 - 1
+                    })
+                });
+                let leaf = |host: HostId| topology.ports(host.into())[0].peer;
+                let apart = leaf(src) != leaf(dst) && pair.first.len() == 1 && pair.last.len() == 1;
+                pair.gauges = apart.then_some((from, to));
+                self.index.insert((spread, from, to), self.pairs.len() as u32);
+                self.pairs.push(pair);
+            }
+        });
+    }
+
+    /// The pair of two hosts that talk.
+    pub(crate) fn pair(&self, spread: Spread, src: HostId, dst: HostId) -> u32 {
+        let [from, to] = [src, dst].map(|host| self.class_of[host.index()]);
+        self.index[&(of_pairs(spread), from, to)]
+    }
+
+    /// What a sprayed message uses.
+    pub(crate) fn sprayed(&self, pair: u32, (src, dst): (HostId, HostId), uses: &mut Vec<Use>) {
+        let pair = &self.pairs[pair as usize];
+        uses.clear();
+        let from = self.ways.ports().ports(src.0).start;
+        uses.extend(pair.first.iter().map(|&(port, share)| Use {
+            resource: self.resource_of[(from + PortId::from(port)) as usize],
+            share,
+        }));
+        uses.extend(pair.last.iter().map(|&(port, share)| Use {
+            resource: self.resource_of[self.port_to(dst, port) as usize],
+            share,
+        }));
+        uses.extend(pair.between.iter().map(|&Between { resource, share, .. }| Use { resource, share }));
+    }
+
+    /// The egress port of the direction of a host's link that leads to it.
+    pub(crate) fn port_to(&self, host: HostId, port: u16) -> PortId {
+        let at = self.topology.ports(host.into())[usize::from(port)];
+        let (a, b) = self.ways.ports().ends(at.link.index());
+        if at.is_a { b } else { a }
+    }
+
+    /// The resources of a route of egress ports.
+    pub(crate) fn of_route(&self, route: &[PortId], uses: &mut Vec<Use>) {
+        uses.clear();
+        uses.extend(route.iter().map(|&port| Use { resource: self.resource_of[port as usize], share: 1.0 }));
+    }
+
+    /// The egress ports of packets on a path; none where they do not arrive.
+    pub(crate) fn route(&self, src: HostId, dst: HostId, path: PathId) -> Vec<PortId> {
+        let route = self.ways.route(src, dst, path).unwrap_or_default();
+        // Routing does not know yet of what has just failed.
+        let alive = |port: &PortId| {
+            let (node, _) = self.ways.ends(*port);
+            let number = (*port - self.ways.ports().ports(node).start) as usize;
+            self.ways.link(self.topology.ports(NodeId(node))[number].link).0
+        };
+        if route.iter().all(alive) { route } else { Vec::new() }
+    }
+
+    /// Calls back for each link between switches that what pairs send crosses, in the order of pairs: with the egress port, that
+    /// of the way back, and what crosses them of the two amounts of the pair.
+    pub(crate) fn each_crossing(
+        &mut self,
+        amounts: &[(f64, f64)],
+        mut body: impl FnMut(PortId, PortId, (f64, f64)),
+    ) {
+        let Network { ways, walker, wanted, topology, .. } = self;
+        ways.with_capacities(|capacities| {
+            for ((&(spread, ..), &(src, dst)), amounts) in wanted.iter().zip(amounts) {
+                if amounts.0 == 0.0 {
+                    continue;
+                }
+                walker.walk(ways, capacities, spread, (src, dst));
+                for &(port, share) in &walker.crossed {
+                    let (node, peer) = ways.ends(port);
+                    if node != src.0 && peer != dst.0 {
+                        let back = other_end(ways, topology, port);
+                        body(port, back, (amounts.0 * share, amounts.1 * share));
+                    }
+                }
+            }
+        });
+    }
+
+    /// The egress port at the other end of the link.
+    pub(crate) fn other_end(&self, port: PortId) -> PortId {
+        other_end(&self.ways, self.topology, port)
+    }
+}
+
+/// Messages that are spread alike, whether their packets collide or not. Single paths have of this what they need to know:
+/// which hops a path has.
+fn of_pairs(spread: Spread) -> Spread {
+    if spread.is_by_capacity() { Spread::Balanced } else { Spread::Even }
+}
+
+fn add(list: &mut Vec<(u16, f64)>, port: u16, share: f64) {
+    match list.iter_mut().find(|(known, _)| *known == port) {
+        Some((_, sum)) => *sum += share,
+        None => list.push((port, share)),
+    }
+}
+
+/// The class of each host: those with links of the same rates and delays to the same switches.
+fn classes(topology: &Topology) -> Vec<u32> {
+    let mut known = BTreeMap::new();
+    let class = |host: HostId| {
+        let key: Vec<_> = topology
+            .ports(host.into())
+            .iter()
+            .map(|port| {
+                let link = topology.link(port.link);
+                (port.peer, link.rate.as_bps(), link.delay)
+            })
+            .collect();
+        let next = known.len() as u32;
+        *known.entry(key).or_insert(next)
+    };
+    (0..topology.hosts()).map(HostId).map(class).collect()
+}
+
+/// By class: the links of its first switch to other switches.
+fn gauges(topology: &Topology, class_of: &[u32]) -> Vec<Gauge> {
+    let mut seen = BTreeSet::new();
+    let firsts = (0..).map(HostId).zip(class_of).filter(|(_, class)| seen.insert(**class));
+    let gauge = |(host, _): (HostId, &u32)| {
+        let leaf = topology.ports(host.into())[0].peer;
+        let ports = if topology.is_host(leaf) { &[] } else { topology.ports(leaf) };
+        let up = ports.iter().filter(|port| !topology.is_host(port.peer));
+        let rates: Vec<f64> = up.map(|port| bytes_a_ps(topology.link(port.link).rate)).collect();
+        let capacity: f64 = rates.iter().sum();
+        Gauge { capacity, of_one: capacity / (rates.len() as f64).max(1.0) }
+    };
+    firsts.map(gauge).collect()
+}
+
+fn port_rates(ways: &Ways<'_>, topology: &Topology, ports: usize) -> Vec<f64> {
+    let mut rates = vec![0.0; ports];
+    for link in 0..topology.links().len() {
+        let (alive, rate) = ways.link(pathweave_topo::LinkId(link as u32));
+        let rate = if alive { bytes_a_ps(rate) } else { 0.0 };
+        let (a, b) = ways.ports().ends(link);
+        rates[a as usize] = rate;
+        rates[b as usize] = rate;
+    }
+    rates
+}
+
+fn other_end(ways: &Ways<'_>, topology: &Topology, port: PortId) -> PortId {
+    let (node, _) = ways.ends(port);
+    let at = topology.ports(NodeId(node))[(port - ways.ports().ports(node).start) as usize];
+    ways.ports().ports(at.peer.0).start + PortId::from(at.peer_port)
+}
+
+/// By egress port: the one that stands for it, or none where it cannot fill up.
+fn representatives(
+    ways: &Ways<'_>,
+    topology: &Topology,
+    walker: &mut Walker<'_>,
+    capacities: &mut Capacities<'_>,
+    wanted: &BTreeMap<(Spread, u32, u32), (HostId, HostId)>,
+    class_of: &[u32],
+    rates: &[f64],
+) -> Vec<Option<PortId>> {
+    let mut signatures = vec![0u64; rates.len()];
+    let classes = class_of.iter().max().map_or(0, |&last| last as usize + 1);
+    // What the hosts of each class can send, or receive, together.
+    let mut of_class = vec![0.0; classes];
+    for host in (0..topology.hosts()).map(HostId) {
+        let ports = topology.ports(host.into()).iter();
+        let rate: f64 = ports.map(|port| bytes_a_ps(topology.link(port.link).rate)).sum();
+        of_class[class_of[host.index()] as usize] += rate;
+    }
+    let largest = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let mut from_sources = Most::new(rates.len());
+    for (&(spread, from, to), &pair) in wanted {
+        walker.walk(ways, capacities, spread, pair);
+        let random = mix64(mix64(u64::from(from) << 32 | u64::from(to)) ^ (spread as u64 + 1));
+        from_sources.begin((spread, from), of_class[from as usize]);
+        for &(port, share) in &walker.crossed {
+            let relative = share * (largest / rates[port as usize]);
+            let fixed = (relative * SIGNATURE_SCALE + 0.5) as u64;
+            let signature = &mut signatures[port as usize];
+            *signature = signature.wrapping_add(random.wrapping_mul(fixed));
+            from_sources.note(port, share);
+        }
+    }
+    // The same from the receivers' side.
+    let mut to_receivers = Most::new(rates.len());
+    let mut by_receiver: Vec<_> = wanted.iter().collect();
+    by_receiver.sort_unstable_by_key(|((spread, from, to), _)| (*spread, *to, *from));
+    for (&(spread, _, to), &pair) in by_receiver {
+        walker.walk(ways, capacities, spread, pair);
+        to_receivers.begin((spread, to), of_class[to as usize]);
+        for &(port, share) in &walker.crossed {
+            to_receivers.note(port, share);
+        }
+    }
+    let (sent, received) = (from_sources.finish(), to_receivers.finish());
+    let mut first = HashMap::new();
+    let (hosts, map) = (topology.hosts(), ways.ports());
+    let mut representative = vec![None; rates.len()];
+    for link in 0..topology.links().len() {
+        let (a, b) = map.ends(link);
+        for port in [a, b] {
+            let (node, peer) = ways.ends(port);
+            let at_host = node < hosts || peer < hosts;
+            let used = signatures[port as usize] != 0;
+            let most = sent[port as usize].min(received[port as usize]);
+            representative[port as usize] = match (at_host, used) {
+                (true, _) => Some(port),
+                (false, true) if most > rates[port as usize] * (1.0 + ROUNDING) => {
+                    Some(*first.entry(signatures[port as usize]).or_insert(port))
+                }
+                _ => None,
+            };
+        }
+    }
+    representative
+}
+
+/// What can come over each port at most: for each class in turn what its hosts can send times the largest fraction that
+/// crosses the port.
+struct Most {
+    sum: Vec<f64>,
+    of_class: Vec<f64>,
+    touched: Vec<PortId>,
+    class: Option<(Spread, u32)>,
+    rate: f64,
+}
+
+impl Most {
+    fn new(ports: usize) -> Self {
+        Most { sum: vec![0.0; ports], of_class: vec![0.0; ports], touched: Vec::new(), class: None, rate: 0.0 }
+    }
+
+    fn begin(&mut self, class: (Spread, u32), rate: f64) {
+        if self.class != Some(class) {
+            self.settle();
+            self.class = Some(class);
+            self.rate = rate;
+        }
+    }
+
+    fn note(&mut self, port: PortId, share: f64) {
+        let most = &mut self.of_class[port as usize];
+        if *most == 0.0 {
+            self.touched.push(port);
+        }
+        *most = most.max(share);
+    }
+
+    fn settle(&mut self) {
+        for port in self.touched.drain(..) {
+            self.sum[port as usize] += self.rate * std::mem::take(&mut self.of_class[port as usize]);
+        }
+    }
+
+    fn finish(mut self) -> Vec<f64> {
+        self.settle();
+        self.sum
+    }
+}

@@ -1,0 +1,120 @@
+//! Signs that a run is outside of what the model was measured for.
+
+use std::collections::HashMap;
+
+use pathweave_sim::SimSpec;
+use pathweave_units::{Duration, Time};
+
+use crate::model::Model;
+use crate::network::Gauge;
+use crate::solver::ResourceId;
+
+/// More senders to a port, each of which could have more, are an incast: its end is right, who ends when is not.
+const MOST_SENDERS: u32 = 24;
+/// What flows would take of a port beyond what it has, in relation, before it counts as crowded.
+const CROWDED: f64 = 2.0;
+/// For how long a link of single paths may be crowded.
+const CROWDED_FOR: Duration = Duration::from_ms(1);
+/// Links that sprayed flows fill beyond this.
+const FULL: f64 = 0.97;
+/// Share of bytes or messages from which on something counts.
+const MANY: f64 = 0.01;
+/// Queue pairs a message from which on rate controls by notifications disturb each other.
+const MANY_QUEUE_PAIRS: u16 = 8;
+
+/// What was seen in a run.
+#[derive(Debug)]
+pub(crate) struct Marks {
+    single_paths: bool,
+    divided: bool,
+    pause_above: f64,
+    incast: bool,
+    crowded_since: HashMap<ResourceId, Time>,
+    crowded: bool,
+    lost: bool,
+    met: u64,
+    met_pauses: u64,
+    sprayed: f64,
+    sprayed_full: f64,
+}
+
+impl Marks {
+    pub(crate) fn new(spec: &SimSpec, models: &[Model]) -> Self {
+        let messages = spec.graph.messages();
+        let open = !spec.graph.has_dependencies() && messages.iter().any(|message| message.start != messages[0].start);
+        let divided = |(group, model): (&pathweave_sim::GroupSpec, &Model)| {
+            let scheme = &spec.schemes[usize::from(group.scheme)].scheme;
+            model.recovery.is_some() && scheme.queue_pairs >= MANY_QUEUE_PAIRS
+        };
+        let pfc = &spec.switch.pfc;
+        Marks {
+            single_paths: models.iter().any(|model| model.spread.is_single()),
+            divided: open && spec.groups.iter().zip(models).any(divided),
+            // Of a free buffer.
+            pause_above: if pfc.enabled {
+                spec.switch.buffer.get() as f64 * pfc.alpha / (1.0 + pfc.alpha)
+            } else {
+                f64::INFINITY
+            },
+            incast: false,
+            crowded_since: HashMap::new(),
+            crowded: false,
+            lost: false,
+            met: 0,
+            met_pauses: 0,
+            sprayed: 0.0,
+            sprayed_full: 0.0,
+        }
+    }
+
+    /// The port of a switch limits so many flows, which would take so many times what it has.
+    pub(crate) fn look(&mut self, now: Time, resource: ResourceId, limited: u32, demand: f64) {
+        let crowded = limited > 0 && demand > CROWDED;
+        self.incast |= crowded && limited > MOST_SENDERS;
+        if !self.single_paths || self.crowded {
+            return;
+        }
+        if crowded {
+            self.crowded_since.entry(resource).or_insert(now);
+        } else if let Some(since) = self.crowded_since.remove(&resource) {
+            self.crowded |= now - since > CROWDED_FOR;
+        }
+    }
+
+    /// A short message met so many bytes at a port.
+    pub(crate) fn short_message_met(&mut self, bytes: f64) {
+        self.met += 1;
+        self.met_pauses += u64::from(bytes > self.pause_above);
+    }
+
+    /// A message was lost.
+    pub(crate) fn lost(&mut self) {
+        self.lost = true;
+    }
+
+    /// A message of so many bytes was sprayed for `span` picoseconds, in which so many bytes crossed each of these links.
+    pub(crate) fn sprayed(&mut self, bytes: f64, span: f64, links: [(Gauge, f64); 2]) {
+        let full = links.iter().any(|(gauge, crossed)| *crossed > FULL * gauge.capacity * span);
+        self.sprayed += bytes;
+        self.sprayed_full += if full { bytes } else { 0.0 };
+    }
+
+    /// What a run that ended at `end` was outside of, for people.
+    pub(crate) fn reasons(&self, end: Time) -> Vec<String> {
+        let still = self.crowded_since.values().any(|&since| end.saturating_since(since) > CROWDED_FOR);
+        let paused = self.met_pauses as f64 > MANY * self.met as f64;
+        let full = self.sprayed_full > MANY * self.sprayed;
+        let seen = [
+            (self.incast, "more than 24 hosts send to one at once: the last ends as it should, the others need not"),
+            (
+                self.crowded || still,
+                "flows of single paths share a link that could carry less than half of them, for more than 1 ms",
+            ),
+            (self.divided, "messages over 8 queue pairs or more come at random under DCQCN or TIMELY"),
+            (full, "links between switches are more than 97 % full under a scheme that avoids full ones"),
+            (paused, "queues reach the threshold at which switches pause their senders"),
+            (self.lost, "messages are lost on links that fail; hosts would send them again after a timeout"),
+        ];
+        seen.into_iter().filter(|(seen, _)| *seen).map(|(_, reason)| reason.to_owned()).collect()
+    }
+}

@@ -1,0 +1,64 @@
+//! What a run leaves behind.
+
+use pathweave_results::{EndReason, LinkTotals, RunInfo, RunResult};
+use pathweave_topo::LinkId;
+use pathweave_units::{Rate, Time, mix64};
+
+use crate::engine::Engine;
+
+/// Begins digests, so that those of flows are not those of packets.
+const OF_FLOWS: u64 = 0x666c_6f77;
+
+impl Engine<'_> {
+    /// The records of a run that has come to its end.
+    pub(crate) fn into_result(mut self, (ended, end): (EndReason, Time)) -> RunResult {
+        let spec = self.spec;
+        self.count_all(end);
+        self.ledger.flush(&mut self.network);
+        let labels = self.execution.labels();
+        let activities = self.execution.activity_records(end);
+        let jobs = self.execution.job_records();
+        let flows = self.execution.flow_records();
+        let mut digest = mix64(OF_FLOWS);
+        for flow in &flows {
+            digest = mix64(digest ^ flow.start_ps) ^ flow.finish_ps.unwrap_or(u64::MAX);
+        }
+        RunResult {
+            info: RunInfo {
+                digest: mix64(digest),
+                simulated_ps: end.as_ps(),
+                events: self.events,
+                ended,
+                outside: self.marks.reasons(end),
+                ..spec.run_info()
+            },
+            nodes: spec.node_infos(),
+            links: self.links(end),
+            flows,
+            jobs,
+            labels,
+            activities,
+            ..RunResult::default()
+        }
+    }
+
+    fn links(&self, end: Time) -> Vec<LinkTotals> {
+        let ways = &self.network.ways;
+        let mut rates = vec![Rate::ZERO; self.ledger.by_port.len()];
+        for (number, link) in (0..).zip(self.spec.topology.links()) {
+            let (a, b) = ways.ports().ends(LinkId(number).index());
+            rates[a as usize] = link.rate;
+            rates[b as usize] = link.rate;
+        }
+        let totals = |(port, (bytes, rate)): (u32, (&f64, &Rate))| {
+            let (from, to) = ways.ends(port);
+            let tx_bytes = (bytes + 0.5) as u64;
+            LinkTotals {
+                tx_bytes,
+                busy_ps: rate.time_for(tx_bytes).as_ps().min(end.as_ps()),
+                ..self.spec.link_totals(port, from, to, *rate)
+            }
+        };
+        (0..).zip(self.ledger.by_port.iter().zip(&rates)).map(totals).collect()
+    }
+}

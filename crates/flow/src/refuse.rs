@@ -1,0 +1,121 @@
+//! What a model without packets has no answer to, with the way out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pathweave_fabric::config::FaultConfig;
+use pathweave_policy::{Recovery, Service};
+use pathweave_sim::{Blame, RouteChoice, SimError, SimSpec, Ways};
+use pathweave_topo::NodeId;
+use pathweave_units::Forwarding;
+
+use crate::model::Model;
+use crate::walk::bytes_a_ps;
+
+fn refused(blame: Blame, why: &str, instead: &str) -> SimError {
+    SimError::Fidelity {
+        blame,
+        message: format!("{why}, which run.fidelity = \"flow\" does not model"),
+        advice: format!("{instead}, or set run.fidelity to \"packet\""),
+    }
+}
+
+/// Refuses what can be told from the scenario alone.
+pub(crate) fn check(spec: &SimSpec) -> Result<(), SimError> {
+    if !matches!(spec.routing, RouteChoice::Switches) {
+        let why = "explicit paths carry the packets";
+        return Err(refused(Blame::Routing, why, "leave out `routing`"));
+    }
+    let observe = &spec.observe;
+    for (is_set, field, why) in [
+        (spec.host.nic.is_some(), "network.nic", "NICs and hosts cost time"),
+        (spec.switch.classes() > 2, "switch.weights", "there are several classes of data"),
+        (spec.switch.external.has_middlebox(), "switch.external", "middleboxes answer packets"),
+        (observe.departures, "observe.departures", "packets are counted as they leave their hosts"),
+        (observe.flows > 0, "observe.flows", "packets of messages are followed"),
+        (spec.verify, "run.verify", "the placement of packets is verified"),
+    ] {
+        if is_set {
+            return Err(refused(Blame::Field(field), why, &format!("leave out {field}")));
+        }
+    }
+    if let Some(link) = spec.topology.links().iter().find(|link| link.error_rate > 0.0) {
+        let [a, b] = [link.a, link.b].map(|node: NodeId| spec.topology.node_name(node).into_owned());
+        let why = format!("the link of {a} and {b} loses packets");
+        return Err(refused(Blame::Topology, &why, "set its error rate to 0"));
+    }
+    check_schemes(spec)?;
+    check_faults(spec)
+}
+
+/// Schemes that are about packets.
+fn check_schemes(spec: &SimSpec) -> Result<(), SimError> {
+    for group in &spec.groups {
+        let named = &spec.schemes[usize::from(group.scheme)];
+        let why = match &named.scheme.service {
+            _ if named.scheme.policy.is_about_feedback() => "is about what switches answer to packets",
+            _ if named.scheme.as_fluid().spread.is_none() => "has paths picked packet by packet by a program",
+            Service::Datagram(_) => "sends datagrams and is about how those that are missing are repaired",
+            Service::EndToEnd => "has contexts that carry one message at a time",
+            Service::Connection | Service::SharedReceive => continue,
+        };
+        let why = format!("scheme \"{}\" {why}", named.name);
+        return Err(refused(Blame::Scheme(named.name.clone()), &why, "choose another scheme, such as \"udmp\""));
+    }
+    Ok(())
+}
+
+fn check_faults(spec: &SimSpec) -> Result<(), SimError> {
+    let goes_back = spec.groups.iter().map(|group| &spec.schemes[usize::from(group.scheme)]);
+    let goes_back = goes_back.clone().find(|named| named.scheme.recovery == Recovery::GoBackN);
+    for (index, fault) in spec.faults.iter().enumerate() {
+        let refuse = |why: &str| Err(refused(Blame::Fault(index), why, "leave out this fault"));
+        match fault {
+            FaultConfig::LinkRate { .. } => {}
+            FaultConfig::LinkDown { .. } | FaultConfig::LinkFlap { .. } | FaultConfig::SwitchDown { .. } => {
+                if let Some(named) = goes_back {
+                    let why = format!("packets are lost, and scheme \"{}\" goes back to them (go-back-N)", named.name);
+                    return refuse(&why);
+                }
+            }
+            FaultConfig::LinkDelay { .. } => return refuse("the delay of a link changes"),
+            FaultConfig::LinkLoss { .. } | FaultConfig::LinkCorruption { .. } => {
+                return refuse("packets are lost one by one");
+            }
+            FaultConfig::PauseStorm { .. } => return refuse("a host pauses its switch"),
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what can be told once schemes and switches are known: detours, and buffers that overflow where nothing pauses.
+pub(crate) fn check_network(spec: &SimSpec, ways: &Ways<'_>, models: &[Model]) -> Result<(), SimError> {
+    if ways.forwarding().kind == Some(Forwarding::Ugal) {
+        let asks = spec.schemes.iter().find(|named| named.scheme.forwarding == Some(Forwarding::Ugal));
+        let blame = asks.map_or(Blame::Kind, |named| Blame::Scheme(named.name.clone()));
+        return Err(refused(blame, "switches send packets by detours (\"ugal\")", "choose another scheme"));
+    }
+    if spec.switch.pfc.enabled {
+        return Ok(());
+    }
+    // All that talk to a host at once, each before it hears of a queue.
+    let mut senders: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for message in spec.graph.messages() {
+        senders.entry((message.dst, message.group)).or_default().insert(message.src);
+    }
+    for ((host, group), senders) in senders {
+        let link = spec.topology.link(spec.topology.ports(host.into())[0].link);
+        let burst = models[group.index()].law.unaware * bytes_a_ps(link.rate) * senders.len() as f64;
+        let buffer = spec.switch.buffer.get() as f64;
+        if burst > buffer {
+            let why = format!(
+                "{} hosts send to {} and may have {:.0} kB at once at a switch whose buffer is {}, so that packets are lost",
+                senders.len(),
+                spec.topology.node_name(host.into()),
+                burst / 1e3,
+                spec.switch.buffer
+            );
+            return Err(refused(Blame::Field("switch.pfc"), &why, "set switch.pfc.enabled to true"));
+        }
+    }
+    Ok(())
+}

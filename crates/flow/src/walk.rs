@@ -1,0 +1,120 @@
+//! Where the bytes of a sprayed message go: the fractions of them that cross each link.
+
+use pathweave_fabric::PortId;
+use pathweave_sim::Ways;
+use pathweave_topo::{NodeId, Topology};
+use pathweave_units::{HostId, Rate, Spread};
+
+/// Bits per second that get through from a node to the switch of a host by one of the node's ports.
+pub(crate) type Capacities<'c> = dyn FnMut(NodeId, u16, HostId) -> u64 + 'c;
+
+/// No way has more links.
+const MOST_LINKS: usize = 65;
+
+/// Walks from host to host over all next hops at once. Keeps its memory from walk to walk.
+pub(crate) struct Walker<'a> {
+    topology: &'a Topology,
+    /// By node: what of the message arrives there with the hop at hand.
+    arriving: Vec<f64>,
+    here: Vec<NodeId>,
+    next: Vec<NodeId>,
+    weights: Vec<(u16, f64)>,
+    /// The egress ports that the last walk crossed, with the fractions, in the order of hops.
+    pub(crate) crossed: Vec<(PortId, f64)>,
+    /// The fraction that arrives nowhere, because a link is down that routing does not know to be.
+    pub(crate) lost: f64,
+}
+
+impl<'a> Walker<'a> {
+    pub(crate) fn new(topology: &'a Topology) -> Self {
+        let arriving = vec![0.0; topology.nodes() as usize];
+        let (here, next, weights, crossed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Walker { topology, arriving, here, next, weights, crossed, lost: 0.0 }
+    }
+
+    /// Walks from `src` to `dst`.
+    pub(crate) fn walk(
+        &mut self,
+        ways: &Ways<'_>,
+        capacities: &mut Capacities<'_>,
+        spread: Spread,
+        (src, dst): (HostId, HostId),
+    ) {
+        self.crossed.clear();
+        self.lost = 0.0;
+        self.here.clear();
+        self.here.push(src.into());
+        self.arriving[src.index()] = 1.0;
+        for _ in 0..MOST_LINKS {
+            while let Some(node) = self.here.pop() {
+                let mass = std::mem::take(&mut self.arriving[node.index()]);
+                self.weigh(ways, capacities, spread, (node, dst));
+                let all: f64 = self.weights.iter().map(|(_, weight)| weight).sum();
+                if all == 0.0 {
+                    self.lost += mass;
+                }
+                for index in 0..self.weights.len() {
+                    let (port, weight) = self.weights[index];
+                    if weight > 0.0 {
+                        self.cross(ways, (node, port), mass * weight / all, dst);
+                    }
+                }
+            }
+            if self.next.is_empty() {
+                return;
+            }
+            // Summed in the order of nodes, so that rounding does not depend on how they were reached.
+            self.next.sort_unstable_by_key(|node| std::cmp::Reverse(node.0));
+            std::mem::swap(&mut self.here, &mut self.next);
+        }
+        self.lost += self.here.drain(..).map(|node| std::mem::take(&mut self.arriving[node.index()])).sum::<f64>();
+    }
+
+    /// The ports by which a node sends on, with weights.
+    fn weigh(
+        &mut self,
+        ways: &Ways<'_>,
+        capacities: &mut Capacities<'_>,
+        spread: Spread,
+        (node, dst): (NodeId, HostId),
+    ) {
+        self.weights.clear();
+        let host = self.topology.is_host(node);
+        let mut add = |port: u16| {
+            let weight = if spread.is_by_capacity() { capacities(node, port, dst) as f64 } else { 1.0 };
+            self.weights.push((port, weight));
+        };
+        if host {
+            // Endpoints send by all of their ports in turn, as far as they lead anywhere.
+            for (port, at) in (0..).zip(self.topology.ports(node)) {
+                if at.peer == dst.into() || !ways.routing().from_node(at.peer, dst).is_empty() {
+                    add(port);
+                }
+            }
+        } else {
+            ways.routing().next_hops(node, dst).iter().for_each(add);
+        }
+    }
+
+    fn cross(&mut self, ways: &Ways<'_>, (node, port): (NodeId, u16), mass: f64, dst: HostId) {
+        let at = self.topology.ports(node)[usize::from(port)];
+        if !ways.link(at.link).0 {
+            self.lost += mass;
+            return;
+        }
+        self.crossed.push((ways.ports().ports(node.0).start + PortId::from(port), mass));
+        if at.peer == dst.into() {
+            return;
+        }
+        let arriving = &mut self.arriving[at.peer.index()];
+        if *arriving == 0.0 {
+            self.next.push(at.peer);
+        }
+        *arriving += mass;
+    }
+}
+
+/// Bytes a picosecond.
+pub(crate) fn bytes_a_ps(rate: Rate) -> f64 {
+    rate.as_bps() as f64 / 8e12
+}

@@ -1,0 +1,44 @@
+//! Memory of a run without packets: messages, and the links they share.
+
+use pathweave_sim::{Footprint, SimSpec, Sizes};
+
+use super::{AT_WORK, Memory, MemoryPart, NAME, Process, REPORT, SUMMARY_OF_A_FLOW};
+
+/// What is kept of a message under way: its place in the solver with the links it uses, what it has left, when it ends.
+const UNDER_WAY: f64 = 400.0;
+/// A resource, with its users' places.
+const A_LINK: f64 = 160.0;
+
+/// By one thread, whatever the process has: a run of flows has no use for more.
+pub(super) fn memory(spec: &SimSpec, footprint: &Footprint, routes: f64, process: Process) -> Memory {
+    let sizes = Sizes::of(spec);
+    let count = |number: usize, bytes: usize| number as f64 * bytes as f64;
+    let topology = &*spec.topology;
+    let (links, nodes, messages) =
+        (topology.links().len(), topology.nodes() as usize, spec.graph.messages().len());
+    let connections = footprint.connections as usize;
+    let waiting = if spec.graph.has_dependencies() { count(spec.graph.task_count(), 4) } else { 0.0 };
+    let network = count(2 * links, sizes.port) + count(nodes, sizes.node) + A_LINK * 2.0 * links as f64;
+    let records = count(messages, sizes.flow_record)
+        + (count(2 * links, sizes.link_record) + NAME * 2.0 * links as f64)
+        + (count(nodes, sizes.node_record) + NAME * nodes as f64);
+    let part = |part, bytes: f64, what| MemoryPart { part, bytes: bytes as u64, what };
+    let parts = vec![
+        part("program", process.own_bytes as f64 + AT_WORK, "the program and its libraries"),
+        part("topology", topology.memory_bytes() as f64, "nodes, links and their names"),
+        part("messages", spec.graph.memory_bytes() as f64, "the graph of messages and computations"),
+        part(
+            "execution",
+            count(messages, sizes.message) + waiting,
+            "how far each message has come",
+        ),
+        part("connections", count(connections, sizes.connection), "connections, open or not"),
+        part("network", network, "ports, links and switches"),
+        part("routes", routes, "routes and paths"),
+        part("flows", UNDER_WAY * connections as f64, "messages under way, if all connections have one"),
+        part("records", records, "records of flows, links and nodes"),
+        part("results", REPORT + SUMMARY_OF_A_FLOW * messages as f64, "the report while it is written"),
+    ];
+    let total_bytes = parts.iter().map(|part| part.bytes).sum();
+    Memory { threads: 1, parts, total_bytes }
+}

@@ -1,0 +1,294 @@
+//! Runs of flows (`run.fidelity = "flow"`): cases by hand, the same messages as packets, and what is refused.
+
+use pathweave_results::{EndReason, FlowStatus, RunResult, Summary};
+use pathweave_scenario::{Changes, Loaded, run};
+use pathweave_sim::Quiet;
+
+const STAR: &str = "[topology]\nkind = \"star\"\nhosts = 16\n";
+const LEAVES: &str = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 4\n";
+
+fn load(text: &str, set: &[&str]) -> Result<Loaded, String> {
+    let changes = Changes { set: set.iter().map(|&set| set.to_owned()).collect(), ..Changes::default() };
+    let text = format!("{text}\n[observe]\ninterval = \"0s\"\n");
+    Loaded::parse(&text, "test.toml", "", &changes).map_err(|why| why.to_string())
+}
+
+fn result(text: &str, set: &[&str]) -> RunResult {
+    let prepared = load(text, set).and_then(|loaded| loaded.prepare().map_err(|why| why.to_string()));
+    let prepared = prepared.unwrap_or_else(|why| panic!("{why}"));
+    run(&prepared.spec, &mut Quiet).expect("it was tried")
+}
+
+fn flows(text: &str, set: &[&str]) -> RunResult {
+    let set: Vec<&str> = set.iter().copied().chain(["run.fidelity=flow"]).collect();
+    result(text, &set)
+}
+
+fn refusal(text: &str, set: &[&str]) -> String {
+    let set: Vec<&str> = set.iter().copied().chain(["run.fidelity=flow"]).collect();
+    match load(text, &set).map(|loaded| loaded.prepare().map(drop).map_err(|why| why.to_string())) {
+        Ok(Ok(())) => panic!("{set:?} is not refused"),
+        Ok(Err(why)) | Err(why) => why,
+    }
+}
+
+/// Messages (from, to, MB, start in ns) as a workload.
+fn messages(list: &[(u32, u32, u32, u32)]) -> String {
+    let flow = |&(src, dst, mb, start): &(u32, u32, u32, u32)| {
+        format!("{{ src = {src}, dst = {dst}, size = \"{mb}MB\", start = \"{start}ns\" }}")
+    };
+    let flows: Vec<String> = list.iter().map(flow).collect();
+    format!("[[workload]]\nkind = \"flows\"\nflows = [{}]\n", flows.join(", "))
+}
+
+/// Completion times in ns, by sender and receiver.
+fn times(result: &RunResult) -> Vec<((u32, u32), f64)> {
+    let time = |flow: &pathweave_results::FlowRecord| {
+        ((flow.src_host, flow.dst_host), flow.fct_ps().expect("it finished") as f64 / 1e3)
+    };
+    let mut times: Vec<_> = result.flows.iter().map(time).collect();
+    times.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    times
+}
+
+/// The cases of a star at 100 Gb/s, 1 us a link: 1 MB are 1,020,106 B or 81,608.48 ns on the wire, and 2,335.52 ns come to it.
+#[test]
+fn shares_of_a_star_by_hand() {
+    let alone = 83_944.0;
+    let two = 165_552.48;
+    for (list, expected) in [
+        (vec![(0, 1, 1, 0)], vec![alone]),
+        (vec![(0, 2, 1, 0), (1, 2, 1, 0)], vec![two, two]),
+        (vec![(0, 2, 1, 0), (1, 2, 2, 0)], vec![two, 247_153.12]),
+        // Of host 1's link a third goes to host 2, so host 3 gets two.
+        (
+            vec![(0, 2, 1, 0), (1, 2, 1, 0), (1, 3, 1, 0), (4, 2, 1, 0)],
+            vec![247_160.96, 247_160.96, 124_748.24, 247_160.96],
+        ),
+        // Half a message each alone, then half a message each at half the rate.
+        (vec![(0, 2, 1, 0), (1, 2, 1, 40_804)], vec![124_748.24, 124_748.24]),
+    ] {
+        let result = flows(&format!("scheme = \"rps\"\n{STAR}{}", messages(&list)), &[]);
+        assert_eq!(result.info.ended, EndReason::Completed);
+        let times = times(&result);
+        for ((ends, time), expected) in times.iter().zip(&expected) {
+            assert!((time - expected).abs() < 0.0015 * expected, "{list:?}: {ends:?} took {time}, not {expected}");
+        }
+        // One alone is exact: it takes what it takes as packets.
+        if list.len() == 1 {
+            assert_eq!(times[0].1, alone);
+            assert_eq!(result.flows[0].fct_ps(), Some(result.flows[0].ideal_fct_ps));
+        }
+    }
+}
+
+/// Both directions of a link at once: each leaves room for the acknowledgements of the other.
+#[test]
+fn acknowledgements_take_their_part() {
+    let text = format!("scheme = \"rps\"\n{STAR}{}", messages(&[(0, 1, 1, 0), (1, 0, 1, 0)]));
+    let (fluid, packets) = (times(&flows(&text, &[])), times(&result(&text, &[])));
+    for (a, b) in fluid.iter().zip(&packets) {
+        assert!((a.1 / b.1 - 1.0).abs() < 0.002, "{fluid:?} {packets:?}");
+    }
+}
+
+/// A leaf of 16 hosts with 4 uplinks: sprayed, each gets a quarter of its link; on one path, what others on its uplink leave.
+#[test]
+fn uplinks_are_shared_as_packets_are_spread() {
+    let topology = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\nhosts_per_leaf = 16\n";
+    let list: Vec<_> = (0..16).map(|host| (host, host + 16, 1, 0)).collect();
+    let text = format!("scheme = \"rps\"\n{topology}{}", messages(&list));
+    let sprayed = flows(&text, &[]);
+    let wire = 4.0 * 81_608.48;
+    for (_, time) in times(&sprayed) {
+        // Random packets collide on links that are full: 2.4 times the root of the time in packets.
+        assert!((wire..wire * 1.2).contains(&time), "{time}");
+    }
+    let single = flows(&text, &["scheme=ecmp"]);
+    let spines = || single.links.iter().filter(|link| link.from_node >= 32 && link.to_node >= 32);
+    // The very hashes: what crossed each link is what packets put there, but for their notifications.
+    let packets = result(&text, &["scheme=ecmp"]);
+    for link in spines() {
+        let there = packets.links[link.link as usize].tx_bytes as f64;
+        let here = link.tx_bytes as f64;
+        assert!((here - there).abs() <= 0.01 * there + 1.0, "{}: {here} and {there}", link.name);
+    }
+    assert!(spines().any(|link| link.tx_bytes == 0) || spines().map(|link| link.tx_bytes).max() > spines().map(|link| link.tx_bytes).min());
+}
+
+/// The relation of two means, less one.
+fn error(text: &str, set: &[&str], of: fn(&Summary) -> f64) -> f64 {
+    let packets = Summary::from_run(&result(text, set));
+    let fluid = Summary::from_run(&flows(text, set));
+    of(&fluid) / of(&packets) - 1.0
+}
+
+fn mean_fct(summary: &Summary) -> f64 {
+    summary.overall.fct_ns.mean
+}
+
+fn mean_job(summary: &Summary) -> f64 {
+    summary.jobs.completion_ns.mean
+}
+
+/// Both engines are deterministic, so the bounds are of these very runs; on other seeds they are as close
+/// (docs/flow-fidelity.md).
+#[test]
+fn sprayed_messages_take_about_as_long_as_their_packets() {
+    let permutation = format!("{LEAVES}[[workload]]\nkind = \"permutation\"\nsize = \"4MB\"\n");
+    let all_to_all = format!("{LEAVES}[[workload]]\nkind = \"all-to-all\"\ngroup_size = 8\nsize = \"256KB\"\n");
+    let websearch = format!(
+        "{LEAVES}[[workload]]\nkind = \"poisson\"\nsizes = \"websearch\"\nload = 0.5\nduration = \"3ms\"\n"
+    );
+    for (text, scheme, of, bound) in [
+        (&permutation, "rps", mean_fct as fn(&Summary) -> f64, 0.04),
+        (&permutation, "udmp", mean_fct, 0.04),
+        (&all_to_all, "rps", mean_fct, 0.04),
+        (&all_to_all, "udmp", mean_fct, 0.04),
+        (&all_to_all, "reps", mean_job, 0.04),
+        (&websearch, "udmp", mean_fct, 0.05),
+    ] {
+        let error = error(text, &[&format!("scheme={scheme}"), "seed=7"], of);
+        assert!(error.abs() < bound, "{scheme}: {error:+.4}\n{text}");
+    }
+}
+
+/// The same run twice, and with other threads.
+#[test]
+fn equal_scenarios_give_equal_digests_and_another_fidelity_another() {
+    let text = format!(
+        "scheme = \"ecmp\"\n{LEAVES}[[workload]]\nkind = \"poisson\"\nsizes = \"alistorage\"\nload = 0.5\nduration = \"200us\"\n"
+    );
+    let first = flows(&text, &[]);
+    assert_eq!(first.info.digest, flows(&text, &["run.threads=4"]).info.digest);
+    assert_ne!(first.info.digest, flows(&text, &["seed=2"]).info.digest);
+    assert_ne!(first.info.digest, result(&text, &[]).info.digest);
+    assert!(first.flows.iter().all(|flow| flow.status == FlowStatus::Finished));
+}
+
+/// What has no meaning is missing, not 0; and the figures say what they are.
+#[test]
+fn what_only_packets_have_is_null() {
+    let text = format!("scheme = \"rps\"\n{STAR}{}", messages(&[(0, 1, 1, 0)]));
+    let summary = serde_json::to_value(Summary::from_run(&flows(&text, &[]))).expect("it is JSON");
+    assert_eq!(summary["run"]["fidelity"], "flow");
+    assert!(summary["run"]["label"].as_str().is_some_and(|label| label.contains("flow")));
+    for (of, field) in [
+        ("overall", "sent_packets"),
+        ("overall", "retransmitted_packets"),
+        ("overall", "timeouts"),
+        ("fabric", "pfc_pauses"),
+        ("fabric", "max_queue_bytes"),
+        ("fabric", "paused_ns"),
+        ("run", "packet_hops"),
+    ] {
+        assert!(summary[of].get(field).is_some_and(serde_json::Value::is_null), "{of}.{field}");
+    }
+    let packets = serde_json::to_value(Summary::from_run(&result(&text, &[]))).expect("it is JSON");
+    assert_eq!((&packets["run"]["fidelity"], &packets["run"]["label"]), (&"packet".into(), &"".into()));
+    assert!(packets["overall"]["sent_packets"].as_u64() > Some(0));
+}
+
+#[test]
+fn messages_of_a_connection_go_in_order() {
+    let list = "[[workload]]\nkind = \"flows\"\nflows = [\
+        { src = 0, dst = 1, size = \"1MB\", connection = \"a\" },\
+        { src = 0, dst = 1, size = \"1MB\", connection = \"a\" },\
+        { src = 0, dst = 1, size = \"10KB\", connection = \"a\" }]\n";
+    let result = flows(&format!("scheme = \"udmp\"\n{STAR}{list}"), &[]);
+    let mut ends: Vec<_> = result.flows.iter().map(|flow| (flow.finish_ps.unwrap(), flow.size_bytes)).collect();
+    ends.sort_unstable();
+    let wire = 81_608_480;
+    assert!(ends[1].0 - ends[0].0 >= wire - 1_000 || ends[0].1 == 10_000, "{ends:?}");
+    assert!(ends[2].0 >= 2 * wire, "{ends:?}");
+}
+
+#[test]
+fn links_that_fail_and_slow_down() {
+    let list: Vec<_> = (0..4).map(|host| (host, host + 4, 8, 0)).collect();
+    let text = format!("scheme = \"udmp\"\n{LEAVES}{}", messages(&list));
+    let whole = times(&flows(&text, &[]));
+    // Three of four uplinks at a tenth: 130 Gb/s for 4 hosts.
+    let faults: String = (0..3)
+        .map(|spine| format!("[[fault]]\nkind = \"link-rate\"\nlink = \"leaf0-spine{spine}\"\nat = \"0s\"\nrate = \"10Gbps\"\n"))
+        .collect();
+    let slow = times(&flows(&format!("{text}{faults}"), &[]));
+    for (a, b) in whole.iter().zip(&slow) {
+        let relation = b.1 / a.1;
+        assert!((2.7..3.3).contains(&relation), "{relation}");
+    }
+    // All uplinks down for 2 ms: nothing arrives meanwhile, and everything in the end.
+    let faults: String = (0..4)
+        .map(|spine| {
+            format!("[[fault]]\nkind = \"link-down\"\nlink = \"leaf0-spine{spine}\"\nat = \"100us\"\nup_at = \"2ms\"\n")
+        })
+        .collect();
+    let cut = flows(&format!("{text}{faults}"), &["switch.reroute_after=10us"]);
+    assert_eq!(cut.info.ended, EndReason::Completed);
+    for (a, b) in whole.iter().zip(&times(&cut)) {
+        let longer = b.1 - a.1;
+        assert!((1_800_000.0..2_100_000.0).contains(&longer), "{longer}");
+    }
+}
+
+#[test]
+fn what_depends_on_packets_is_refused_with_its_place_and_the_way_out() {
+    let text = format!("scheme = \"rps\"\n{LEAVES}{}", messages(&[(0, 5, 1, 0)]));
+    let fault = |kind: &str, rest: &str| format!("{text}[[fault]]\nkind = \"{kind}\"\nat = \"1us\"\n{rest}\n");
+    for (text, set, words) in [
+        (&text, vec!["observe.departures=true"], vec!["observe.departures", "leave out observe.departures"]),
+        (&text, vec!["observe.flows=3"], vec!["observe.flows", "packets of messages are followed"]),
+        (&text, vec!["run.verify=true"], vec!["run.verify"]),
+        (&text, vec!["scheme=reflex-timely"], vec!["reflex-timely", "choose another scheme"]),
+        (&text, vec!["scheme=erd"], vec!["erd", "datagrams"]),
+        (&text, vec!["scheme=rd"], vec!["rd", "one message at a time"]),
+        (&text, vec!["scheme=ugal"], vec!["detours"]),
+        (&text, vec!["switch.weights=[1, 1]"], vec!["switch.weights", "several classes"]),
+        (&text, vec!["topology.error_rate=0.001"], vec!["loses packets"]),
+        (&text, vec!["routing.kind=source"], vec!["explicit paths"]),
+        (&fault("pause-storm", "host = \"host0\""), vec![], vec!["pauses its switch", "kind = \"pause-storm\""]),
+        (&fault("link-loss", "link = \"leaf0-spine0\"\nprobability = 0.1"), vec![], vec!["lost one by one"]),
+        (&fault("link-delay", "link = \"leaf0-spine0\"\ndelay = \"9us\""), vec![], vec!["delay of a link"]),
+        (&fault("link-down", "link = \"leaf0-spine0\""), vec!["scheme=ecmp"], vec!["go-back-N", "ecmp"]),
+    ] {
+        let why = refusal(text, &set);
+        for word in words.iter().chain(&["set run.fidelity to \"packet\""]) {
+            assert!(why.contains(word), "{set:?} lacks {word}: {why}");
+        }
+    }
+    let incast: Vec<_> = (1..16).map(|host| (host, 0, 1, 0)).collect();
+    let text = format!("scheme = \"rps\"\n{LEAVES}{}", messages(&incast));
+    let why = refusal(&text, &["switch.pfc.enabled=false", "switch.buffer=1MB"]);
+    assert!(why.contains("15 hosts send to host0") && why.contains("switch.pfc"), "{why}");
+}
+
+#[test]
+fn an_incast_of_many_is_marked() {
+    let mark = |senders: u32| {
+        let text = format!(
+            "scheme = \"udmp\"\n[topology]\nkind = \"star\"\nhosts = 40\n{}",
+            messages(&(1..=senders).map(|host| (host, 0, 1, 0)).collect::<Vec<_>>())
+        );
+        flows(&text, &[]).info.outside
+    };
+    assert!(mark(32).iter().any(|reason| reason.contains("24 hosts")));
+    assert_eq!(mark(8), [] as [String; 0]);
+}
+
+/// No more crosses a link than it can carry, and what is sent is what messages have on the wire.
+#[test]
+fn links_carry_what_they_can_and_all_there_is() {
+    let text = format!(
+        "scheme = \"swift-rps\"\n{LEAVES}[[workload]]\nkind = \"poisson\"\nsizes = \"websearch\"\nload = 0.8\nduration = \"2ms\"\n"
+    );
+    let result = flows(&text, &[]);
+    for link in &result.links {
+        let most = link.rate_bps as f64 / 8e12 * result.info.simulated_ps as f64;
+        assert!(link.tx_bytes as f64 <= most * 1.002, "{}: {} of {most}", link.name, link.tx_bytes);
+    }
+    let sent: u64 = result.links.iter().filter(|link| link.from_node < 16).map(|link| link.tx_bytes).sum();
+    let payload: u64 = result.flows.iter().map(|flow| flow.size_bytes).sum();
+    let relation = sent as f64 / payload as f64;
+    // 82 B of headers for 4,096 B, and 86 B of acknowledgements.
+    assert!((1.04..1.06).contains(&relation), "{relation}");
+}

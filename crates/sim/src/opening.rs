@@ -1,0 +1,78 @@
+//! How the queue pairs of a connection are made: what their policies are told, and which random stream they draw from.
+
+use pathweave_execution::ConnId;
+use pathweave_policy::{Adapt, FabricEnv, Leg, PathView, PolicyConfig, PolicyEnv, Ports, Scheme, WhenFull};
+use pathweave_units::{Duration, HostId, Rng};
+
+use crate::distinct::distinct_paths;
+use crate::edge;
+use crate::ideal::{ack_wire_bytes, data_wire_bytes};
+use crate::network::Network;
+use crate::paths::PathProfile;
+use crate::spec::{HostConfig, SimSpec};
+
+/// What the receiving end of a connection is made from, as its sender knows it.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) policy: PolicyConfig,
+    pub(crate) env: PolicyEnv,
+    /// Round trip of the idle path, with what NICs and hosts add.
+    pub(crate) rtt: Duration,
+    /// Latency of the side channel back to the sender.
+    pub(crate) side_latency: Duration,
+}
+
+impl<const C: usize> Network<C> {
+    /// What both ends of a connection are made from.
+    pub(crate) fn opening(&self, spec: &SimSpec, scheme: &Scheme, paths: &[PathProfile]) -> Opening {
+        let mtu = spec.host.mtu.get() as u16;
+        let (mtu_wire, ack_wire) = full_and_ack_bytes(&spec.host);
+        let nearest =
+            paths.iter().min_by_key(|path| path.round_trip(mtu_wire, ack_wire)).expect("there is a path");
+        let base_rtt = nearest.round_trip(mtu_wire, ack_wire);
+        let mut policy = scheme.policy.clone();
+        policy.adapt_to_fabric(&FabricEnv {
+            when_full: if spec.switch.pfc.enabled { WhenFull::Pause } else { WhenFull::Drop },
+            longest_path: self.longest_path.as_ref(),
+            line_rate: nearest.line_rate(),
+            port_rate: nearest.port_rate(),
+            packet_bytes: u64::from(mtu_wire),
+        });
+        let env = PolicyEnv {
+            line_rate: nearest.line_rate(),
+            base_rtt,
+            mtu_wire_bytes: mtu_wire,
+            mtu_payload_bytes: u32::from(mtu),
+            paths: scheme.paths,
+            measured: Leg { base_rtt, links: u8::try_from(nearest.hops.len()).unwrap_or(u8::MAX) },
+            edge: edge::leg(&spec.switch.external, spec.host.framing, nearest, mtu_wire),
+        };
+        Opening { policy, env, rtt: base_rtt, side_latency: Duration::ZERO }
+    }
+
+    /// What the sender of a connection is told of its paths; empty: nothing is known.
+    pub(crate) fn sender_views(
+        &self,
+        spec: &SimSpec,
+        scheme: &Scheme,
+        pair: (HostId, HostId),
+    ) -> Vec<PathView> {
+        let views = self.routes.views(&spec.topology, pair, full_and_ack_bytes(&spec.host));
+        if scheme.ports == Ports::Distinct && views.is_empty() {
+            return distinct_paths(&self.fabric, pair, scheme.paths);
+        }
+        views
+    }
+}
+
+/// Wire bytes of a full data packet, and of an acknowledgement.
+pub fn full_and_ack_bytes(host: &HostConfig) -> (u32, u32) {
+    let mtu = host.mtu.get() as u16;
+    (data_wire_bytes(host.framing, host.verb, 1, mtu, false), ack_wire_bytes(host.framing))
+}
+
+/// The random stream from which the policy of an end of a queue pair draws while it is made.
+pub(crate) fn policy_stream(seed: u64, conn: ConnId, index: u16, is_sender: bool) -> Rng {
+    let stream = u64::from(conn) << 20 | u64::from(index) << 1 | u64::from(!is_sender);
+    Rng::for_component(seed, "policy", stream)
+}
