@@ -26,14 +26,20 @@ fn config() -> DeviceConfig {
     DeviceConfig { paths: PATHS, ..DeviceConfig::loopback() }
 }
 
-fn descriptors() -> u64 {
-    fs::read_dir("/proc/self/fd").unwrap().count() as u64 - 1
-}
-
-/// Lets the process have so many descriptors more than it has.
-fn limit(more: u64) {
-    let limits = Rlimit { current: Some(descriptors() + more), ..getrlimit(Resource::Nofile) };
-    setrlimit(Resource::Nofile, limits).unwrap();
+/// Lets the process open so many descriptors more: the system gives the lowest number that is free, below the limit.
+fn limit(more: usize) {
+    let limits = getrlimit(Resource::Nofile);
+    // To look what is open.
+    setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits }).unwrap();
+    let listed: Vec<u64> = fs::read_dir("/proc/self/fd")
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap())
+        .collect();
+    // But for that of the list itself.
+    let is_open =
+        |number: u64| listed.contains(&number) && fs::read_link(format!("/proc/self/fd/{number}")).is_ok();
+    let first_beyond = (0..).filter(|number| !is_open(*number)).nth(more).unwrap();
+    setrlimit(Resource::Nofile, Rlimit { current: Some(first_beyond), ..limits }).unwrap();
 }
 
 /// They carry bytes both ways.
@@ -53,7 +59,7 @@ fn with_few_descriptors_there_are_fewer_paths() {
     // The waker, the socket of which peers know, and nine paths, of which half are kept.
     limit(11);
     let client = Device::open(config()).unwrap();
-    setrlimit(Resource::Nofile, before.clone()).unwrap();
+    setrlimit(Resource::Nofile, before).unwrap();
     let server = Device::open(config()).unwrap();
     assert_eq!((client.paths(), server.paths()), (4, PATHS));
     let pair = Pair::of(client, server);
