@@ -12,13 +12,14 @@ pub use mutate::mutate;
 pub use secure::{handshake, packet_open};
 pub use tagged::tagged;
 
+use pathweave_neighbour::{MOST_NOTE_BYTES, Note};
 use pathweave_wire::{Packet, Runs, SideFrame, emit};
 
 /// A target: its name, which is also the folder of its seeds, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 24] = [
+pub const TARGETS: [Target; 25] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("side_channel", side_channel),
@@ -43,6 +44,7 @@ pub const TARGETS: [Target; 24] = [
     ("handshake", handshake),
     ("packet_open", packet_open),
     ("tagged", tagged),
+    ("note", note),
 ];
 
 /// A frame as it comes, with and without Ethernet. What is accepted must emit to something that means the same.
@@ -114,6 +116,14 @@ pub fn side_channel(mut data: &[u8]) {
             (again, frame) => assert_eq!(again, frame),
         }
         data = &data[len..];
+    }
+}
+
+/// A message of the lane between two processes of a host. Each that is accepted must be written as it came.
+pub fn note(data: &[u8]) {
+    let first = &data[..data.len().min(MOST_NOTE_BYTES)];
+    if let Some((note, behind)) = Note::decode(first, data.len()) {
+        assert_eq!(note.encode().as_slice(), &data[..data.len() - behind]);
     }
 }
 

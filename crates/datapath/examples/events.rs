@@ -63,7 +63,7 @@ impl End {
                 // Tells the peer what to read: a header and, from elsewhere, a key, which is known without waiting.
                 Event::Opened { connection, .. } => {
                     let bytes: Vec<u8> = (0..BYTES).map(|i| (i % 251) as u8).collect();
-                    let lent = self.device.begin_register(&Region::from_bytes(&bytes)?, 0, Access::READ)?;
+                    let lent = self.device.register_at(&Region::from_bytes(&bytes)?, 0, Access::READ)?;
                     let (header, key) =
                         (Region::from_bytes(b"READ")?, Region::from_bytes(&lent.rkey().to_le_bytes())?);
                     connection.send(SEND, Slices::of([header.all(), key.all()])?)?;

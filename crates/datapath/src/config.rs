@@ -88,7 +88,8 @@ pub struct DeviceConfig {
     /// Further addresses at which this machine has network interfaces: a connection's paths are spread over all of them, as far
     /// as packets come through to addresses of the peer. At most 7, all of the family of `bind`, none twice.
     pub also_bind: Vec<SocketAddr>,
-    /// Paths (UDP source ports) to send on, 1 to 256. A connection uses no more than its peer has.
+    /// Paths (UDP source ports) to send on, 1 to 256. A connection uses no more than its peer has. Where descriptors or ports run
+    /// short there are fewer, and a line of the log tells ([`Device::paths`](crate::Device::paths)).
     pub paths: u16,
     /// Source ports of the paths.
     pub source_ports: SourcePorts,

@@ -29,8 +29,7 @@
 //!
 //! An application with many peers opens connections without waiting, and has all that happens on them in one stream:
 //! [`Events`]. It may work in the loop's own thread, from a [hook](Device::set_hook) that the loop calls when there is
-//! something to see. There, and wherever waiting for the loop costs too much, regions are registered with
-//! [`Device::begin_register`] and closed with [`Events::release`].
+//! something to see. There, and wherever waiting for the loop costs too much, regions are closed with [`Events::release`].
 //!
 //! # Parts
 //!

@@ -99,10 +99,6 @@ pub(crate) enum Command {
         access: Access,
         reach: Reach,
     },
-    /// What was asked for before has been done.
-    Reached {
-        answer: Answer<()>,
-    },
     Deregister {
         rkey: u64,
         answer: Answer<Result<(), DeregisterError>>,

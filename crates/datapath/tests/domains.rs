@@ -183,7 +183,7 @@ fn a_region_is_open_for_what_arrives_after_it_was_asked_for() {
     for turn in 0..5 {
         // More than the loop takes at a time, so that it looks for arrivals before it has taken the last.
         let others: Vec<Registration> =
-            (0..OTHERS).map(|_| pair.server.begin_register(&source, 0, Access::READ).unwrap()).collect();
+            (0..OTHERS).map(|_| pair.server.register_at(&source, 0, Access::READ).unwrap()).collect();
         let place = others.last().unwrap().remote(0);
         pair.near.read(turn, target.all(), place).unwrap();
         assert_eq!(pair.near.wait(PATIENCE).unwrap().status, Status::Success, "turn {turn}");

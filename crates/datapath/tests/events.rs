@@ -516,7 +516,7 @@ fn the_end_of_the_loop_reaches_events_and_hook() {
     let (_, near) = opened(&events);
     let memory = Region::zeroed(10).unwrap();
     near.recv(9, memory.all()).unwrap();
-    let registration = client.begin_register(&memory, 0, Access::READ).unwrap();
+    let registration = client.register_at(&memory, 0, Access::READ).unwrap();
     dead.store(true, Ordering::Relaxed);
     // Something for the loop to wake up for.
     near.send(8, memory.all()).unwrap();
@@ -531,7 +531,7 @@ fn the_end_of_the_loop_reaches_events_and_hook() {
     assert_eq!(flushed, BTreeSet::from([8, 9]));
     assert!(matches!(events.wait(PATIENCE), Err(WaitError::DeviceClosed(_))));
     until("the hook hears of it", || ends.load(Ordering::Relaxed) == 1);
-    assert!(client.begin_register(&memory, 0, Access::READ).is_err());
+    assert!(client.register_at(&memory, 0, Access::READ).is_err());
     events.release(registration, 3);
     events.connect(4, server.local_addr());
     assert!(matches!(events.poll(), Some(Event::Refused { token: 4, .. })));
@@ -575,8 +575,8 @@ fn a_region_is_open_to_what_follows_from_what_is_posted_behind_it() {
         near.recv(0, told.all()).unwrap();
         let memory = Region::zeroed(BYTES).unwrap();
         let registered = match round % 2 {
-            0 => server.begin_register(&memory, round, Access::WRITE).unwrap(),
-            _ => far.begin_register(&memory, round, Access::WRITE).unwrap(),
+            0 => server.register_at(&memory, round, Access::WRITE).unwrap(),
+            _ => far.register_at(&memory, round, Access::WRITE).unwrap(),
         };
         assert!(keys.insert(registered.rkey()), "a key of its own each time");
         far.send(round, region_of(&registered.rkey().to_be_bytes()).all()).unwrap();
@@ -594,7 +594,7 @@ fn a_region_is_open_to_what_follows_from_what_is_posted_behind_it() {
         assert_eq!(token, round);
     }
     let memory = Region::zeroed(10).unwrap();
-    assert!(server.begin_register(&memory, u64::MAX - 5, Access::WRITE).is_err());
+    assert!(server.register_at(&memory, u64::MAX - 5, Access::WRITE).is_err());
     // A key that is gone opens nothing.
     let rkey = *keys.first().unwrap();
     near.write(2, memory.all(), Remote { address: 0, rkey }).unwrap();

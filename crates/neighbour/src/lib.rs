@@ -34,7 +34,7 @@ mod watch;
 
 pub use lane::{Bell, Copies, Heard, Lane, Rest, Sent};
 pub use meeting::{Apart, Brought, Meeting, Name, Newcomer, Offer, Ticket, kernel};
-pub use note::{More, Note, Place};
+pub use note::{Encoded, MOST_NOTE_BYTES, More, Note, Place};
 pub use ring::{MAX_MESSAGE_BYTES, Reader, Writer};
 pub use segment::SEGMENT_BYTES;
 pub use watch::Watch;

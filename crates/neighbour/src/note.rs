@@ -11,7 +11,7 @@
 //! Numbers are little endian, and those of who asks and who puts are its own: give, done and deny name what they answer.
 
 /// Bytes of the longest note, without the bytes of memory behind it.
-pub(crate) const MOST_NOTE_BYTES: usize = 32;
+pub const MOST_NOTE_BYTES: usize = 32;
 
 /// Where memory of the other end is, in its terms: it looks whether the key opens what is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,13 +71,14 @@ pub enum Note {
 
 /// The bytes of a note.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Encoded {
+pub struct Encoded {
     bytes: [u8; MOST_NOTE_BYTES],
     len: usize,
 }
 
 impl Encoded {
-    pub(crate) fn as_slice(&self) -> &[u8] {
+    /// All of them.
+    pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
@@ -91,7 +92,8 @@ fn place(bytes: &[u8]) -> Option<Place> {
 }
 
 impl Note {
-    pub(crate) fn encode(&self) -> Encoded {
+    /// As it is written.
+    pub fn encode(&self) -> Encoded {
         let mut bytes = [0; MOST_NOTE_BYTES];
         let (kind, flag, id, words) = match *self {
             Note::Ask { id, from, len } => (1, 0, id, &[from.key, from.address, len][..]),
@@ -110,7 +112,7 @@ impl Note {
 
     /// The note that a message of `len` bytes begins with, and how many bytes of memory follow it. `first` is the message, or the
     /// first [`MOST_NOTE_BYTES`] of a longer one. `None` for what is no note.
-    pub(crate) fn decode(first: &[u8], len: usize) -> Option<(Self, usize)> {
+    pub fn decode(first: &[u8], len: usize) -> Option<(Self, usize)> {
         let (kind, flag) = (*first.first()?, *first.get(1)?);
         if first.get(2..4)? != [0, 0] || (flag != 0 && kind != 3) {
             return None;

@@ -92,7 +92,7 @@ impl Connection {
         Fenced(self)
     }
 
-    /// Opens a region to this connection's peer alone; see [`crate::Connection::register`]. Waits for a turn of the loop.
+    /// Opens a region to this connection's peer alone; see [`crate::Connection::register`].
     ///
     /// # Errors
     /// [`RegisterError`].

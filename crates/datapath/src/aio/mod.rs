@@ -152,8 +152,7 @@ impl Device {
         self.device.domain()
     }
 
-    /// Opens a region to the peers of the connections in a protection domain; see [`crate::Device::register_in`]. Waits for a
-    /// turn of the loop.
+    /// Opens a region to the peers of the connections in a protection domain; see [`crate::Device::register_in`].
     ///
     /// # Errors
     /// [`RegisterError`].
@@ -168,7 +167,7 @@ impl Device {
     }
 
     /// Opens a region to the peers of all connections that are in no protection domain of their own; its first byte has
-    /// address 0. Waits for a turn of the loop.
+    /// address 0.
     ///
     /// # Errors
     /// [`RegisterError`].

@@ -153,7 +153,7 @@ impl Connection {
     }
 
     /// Opens a region to this connection's peer alone; its first byte has address 0. It is closed with the connection, if
-    /// not before.
+    /// not before. As with [`Device::register`](crate::Device::register) nothing is waited for.
     ///
     /// # Errors
     /// [`RegisterError`].
@@ -171,27 +171,10 @@ impl Connection {
         address: u64,
         access: Access,
     ) -> Result<Registration, RegisterError> {
-        let registration = self.begin_register(region, address, access)?;
-        registration.wait_open()?;
-        Ok(registration)
-    }
-
-    /// As [`register_at`](Connection::register_at), without waiting for the loop, as
-    /// [`Device::begin_register`](crate::Device::begin_register). Should the connection end meanwhile, the region is open to
-    /// nobody.
-    ///
-    /// # Errors
-    /// [`RegisterError`].
-    pub fn begin_register(
-        &self,
-        region: &Region,
-        address: u64,
-        access: Access,
-    ) -> Result<Registration, RegisterError> {
         if self.shared.state() == ConnectionState::Closed {
             return Err(RegisterError::ConnectionClosed);
         }
-        Registration::begin(&self.inner, region, address, access, Reach::Connection(self.id))
+        Registration::open(&self.inner, region, address, access, Reach::Connection(self.id))
     }
 
     /// The next completion, if there is one.

@@ -62,6 +62,7 @@ impl Device {
     ) -> Result<Self, OpenError> {
         let (local, addresses) = (backend.local_addr(), backend.addresses());
         config.paths = config.paths.min(backend.paths());
+        let paths = config.paths;
         let (driving, waiting, scheme) = (config.driving, config.waiting, config.scheme.clone());
         let shared = Arc::new(Shared::new(backend.waker()));
         let (keys, queue_depth) = (Arc::new(Mutex::new(Keys::new())), config.queue_depth);
@@ -71,7 +72,8 @@ impl Device {
         let driver = Driver::start(engine, &shared, local, driving, waiting)?;
         let listening = AtomicBool::new(false);
         let domains = Numbers::new();
-        let inner = Inner { shared, driver, local, addresses, scheme, listening, domains, keys, queue_depth };
+        let inner =
+            Inner { shared, driver, local, addresses, paths, scheme, listening, domains, keys, queue_depth };
         Ok(Device { inner: Arc::new(inner) })
     }
 
@@ -164,6 +166,11 @@ impl Device {
     /// All addresses at which they do; [`local_addr`](Device::local_addr) is the first.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.inner.addresses
+    }
+
+    /// Paths that it sends on: as many as were asked for, or fewer where the system had no more descriptors or ports.
+    pub fn paths(&self) -> u16 {
+        self.inner.paths
     }
 
     /// A new protection domain.
@@ -300,7 +307,8 @@ impl Device {
     }
 
     /// Opens a region to the peers of all connections that are in no protection domain of their own; its first byte has
-    /// address 0.
+    /// address 0. Nothing is waited for, so this may be called from the device's hook: the key is there at once, and whatever a peer
+    /// sends after it was told of the key finds the region open, however it was told.
     ///
     /// # Errors
     /// [`RegisterError`].
@@ -318,26 +326,11 @@ impl Device {
         address: u64,
         access: Access,
     ) -> Result<Registration, RegisterError> {
-        let registration = self.begin_register(region, address, access)?;
-        registration.wait_open()?;
-        Ok(registration)
+        Registration::open(&self.inner, region, address, access, Reach::Domain(None))
     }
 
-    /// As [`register_at`](Device::register_at), without waiting for the loop: the key is there at once, and whatever a peer sends
-    /// after it was told of the key finds the region open, however it was told.
-    ///
-    /// # Errors
-    /// [`RegisterError`].
-    pub fn begin_register(
-        &self,
-        region: &Region,
-        address: u64,
-        access: Access,
-    ) -> Result<Registration, RegisterError> {
-        Registration::begin(&self.inner, region, address, access, Reach::Domain(None))
-    }
-
-    /// Opens a region to the peers of the connections in a protection domain, its first byte under `address`.
+    /// Opens a region to the peers of the connections in a protection domain, its first byte under `address`, as
+    /// [`register`](Device::register) does.
     ///
     /// # Errors
     /// [`RegisterError`].
@@ -348,26 +341,10 @@ impl Device {
         address: u64,
         access: Access,
     ) -> Result<Registration, RegisterError> {
-        let registration = self.begin_register_in(domain, region, address, access)?;
-        registration.wait_open()?;
-        Ok(registration)
-    }
-
-    /// As [`register_in`](Device::register_in), without waiting for the loop, as [`begin_register`](Device::begin_register).
-    ///
-    /// # Errors
-    /// [`RegisterError`].
-    pub fn begin_register_in(
-        &self,
-        domain: &ProtectionDomain,
-        region: &Region,
-        address: u64,
-        access: Access,
-    ) -> Result<Registration, RegisterError> {
         if !self.inner.domains.know(domain) {
             return Err(RegisterError::OtherDevice);
         }
-        Registration::begin(&self.inner, region, address, access, Reach::Domain(Some(domain.clone())))
+        Registration::open(&self.inner, region, address, access, Reach::Domain(Some(domain.clone())))
     }
 
     /// What it has counted; `None` once its loop has ended.

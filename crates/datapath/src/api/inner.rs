@@ -18,6 +18,7 @@ pub(crate) struct Inner {
     pub(super) driver: Driver,
     pub(super) local: SocketAddr,
     pub(super) addresses: Vec<SocketAddr>,
+    pub(super) paths: u16,
     pub(super) scheme: String,
     pub(super) listening: AtomicBool,
     pub(super) domains: Arc<Numbers>,
@@ -71,15 +72,6 @@ impl Inner {
             // Who else waits for one hears that there is none.
             self.ask_for_later(Command::Look);
         }
-    }
-
-    /// Waits until the loop has done what was asked of it before.
-    ///
-    /// # Errors
-    /// Why it has not.
-    pub(super) fn reach(&self) -> Result<(), String> {
-        let answer = Arc::new(Mutex::new(None));
-        self.answer(Command::Reached { answer: answer.clone() }, &answer)
     }
 
     /// Waits until `ready` gives something; `Ok(None)` at the deadline, and the reason if the loop has ended.

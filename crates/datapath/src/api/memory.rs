@@ -34,7 +34,7 @@ pub struct Registration {
 
 impl Registration {
     /// Hands the loop a region to be opened, under a key that is known at once.
-    pub(super) fn begin(
+    pub(super) fn open(
         inner: &Arc<Inner>,
         region: &Region,
         address: u64,
@@ -53,15 +53,6 @@ impl Registration {
         let rkey = lock(&inner.keys).take(u64::from_ne_bytes(secret))?;
         inner.ask_for_later(Command::Register { rkey, region: region.all(), address, access, reach });
         Ok(Registration { inner: inner.clone(), region: region.clone(), rkey, address, open: true })
-    }
-
-    /// Waits until it is open. No peer needs that: a packet that was sent after the registration began, however the peer was told
-    /// of it, finds it open. What the wait tells is that the device is alive.
-    ///
-    /// # Errors
-    /// [`RegisterError::DeviceClosed`].
-    pub fn wait_open(&self) -> Result<(), RegisterError> {
-        self.inner.reach().map_err(RegisterError::DeviceClosed)
     }
 
     /// Gives up the handle: its key, which is to be closed.

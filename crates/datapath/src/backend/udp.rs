@@ -4,6 +4,9 @@
 //! its port is what equal-cost routing hashes. That is how RoCEv2 uses ports (one destination port, source ports for
 //! entropy), and it means that one system call receives from all paths and all peers. A device with several addresses has
 //! these sockets for each of them, and what leaves from an address leaves by the interface that has it.
+//!
+//! Where descriptors or ports run short there are fewer paths: half of those that could be had, so that some are left for what the
+//! process opens next.
 
 use std::io;
 use std::net::SocketAddr;
@@ -54,7 +57,7 @@ pub struct UdpConfig {
     pub bind: SocketAddr,
     /// Where else, each a [`Rail`] from the second on.
     pub also_bind: Vec<SocketAddr>,
-    /// Paths to send on, 1 to 256; there are so many sockets for each address.
+    /// Paths to send on, 1 to 256; there are so many sockets for each address, or fewer where the system has no more.
     pub paths: u16,
     /// Their source ports, the same at each address.
     pub source_ports: SourcePorts,
@@ -84,6 +87,7 @@ struct Sockets {
     appetite: Appetite,
     /// One a path.
     outbound: Vec<UdpSocket>,
+    presence: Presence,
     /// By which interface they send; `None`: as routing says.
     attachment: Option<Attachment>,
     /// When that was last looked for.
@@ -103,17 +107,19 @@ impl UdpBackend {
     /// The largest batch: what one send with segmentation offload holds.
     pub(crate) const LIMITS: Limits = Limits { batch_segments: SEND_SEGMENTS, batch_bytes: SEND_BYTES };
 
-    /// Opens the sockets.
+    /// Opens the sockets: fewer than asked for where descriptors or ports run short, which a line of the log tells.
     ///
     /// # Errors
-    /// With the address it was about: in use, not of this machine, not allowed.
+    /// With the address it was about: in use, not of this machine, not allowed, or no descriptor or port left for a single path.
     pub fn open(config: &UdpConfig) -> Result<Self, (SocketAddr, io::Error)> {
+        // Before the sockets, which may take the last descriptor.
+        let waker = Waker::new().map_err(|error| (config.bind, error))?;
         let addresses = std::iter::once(&config.bind).chain(&config.also_bind);
-        let rails: Vec<Sockets> =
+        let mut rails: Vec<Sockets> =
             addresses.map(|address| Sockets::open(*address, config)).collect::<Result<_, _>>()?;
+        open_paths(&mut rails, config)?;
         let segmentation =
             if rails[0].inbound.can_segment() { Segmentation::Offloaded } else { Segmentation::Here };
-        let waker = Waker::new().map_err(|error| (config.bind, error))?;
         Ok(UdpBackend {
             rails,
             receiver: Receiver::new(RECEIVE_BATCH, RECEIVE_BYTES),
@@ -149,29 +155,60 @@ impl UdpBackend {
     }
 }
 
+/// Opens the paths of all rails, one of each in turn.
+fn open_paths(rails: &mut [Sockets], config: &UdpConfig) -> Result<(), (SocketAddr, io::Error)> {
+    for path in 0..config.paths {
+        let opened = rails.iter_mut().try_for_each(|rail| rail.open_path(path, config));
+        let Err((address, error)) = opened else { continue };
+        if path == 0 || !is_shortage(&error, address) {
+            return Err((address, error));
+        }
+        let kept = (path / 2).max(1);
+        log::warn!("{}: {kept} paths in place of {}: {error}", config.bind, config.paths);
+        rails.iter_mut().for_each(|rail| rail.outbound.truncate(usize::from(kept)));
+        break;
+    }
+    for rail in rails {
+        // Where there is one address, routing alone says where packets leave.
+        if !config.also_bind.is_empty() && !rail.inbound.local_addr().ip().is_loopback() {
+            rail.find_interface();
+        }
+    }
+    Ok(())
+}
+
+/// Whether a socket was refused for want of something that fewer sockets need less of: descriptors, memory, or ports where any
+/// would do.
+fn is_shortage(error: &io::Error, address: SocketAddr) -> bool {
+    match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => true,
+        Some(libc::EADDRINUSE) => address.port() == 0,
+        _ => false,
+    }
+}
+
 impl Sockets {
+    /// That at which all arrives.
     fn open(bind: SocketAddr, config: &UdpConfig) -> Result<Self, (SocketAddr, io::Error)> {
         let (inbound, presence) = open_inbound(bind, config).map_err(|error| (bind, error))?;
         inbound.prepare_to_receive().map_err(|error| (bind, error))?;
-        let mut outbound = Vec::with_capacity(usize::from(config.paths));
-        for path in 0..config.paths {
-            let port = match config.source_ports {
-                SourcePorts::Any => 0,
-                SourcePorts::From(first) => first.checked_add(path).unwrap_or(0),
-            };
-            let address = SocketAddr::new(bind.ip(), port);
-            let socket = UdpSocket::bind(address, config.socket_buffer_bytes, presence)
-                .map_err(|error| (address, error))?;
-            socket.prepare_to_send(PATH_ECN as u8).map_err(|error| (address, error))?;
-            outbound.push(socket);
-        }
-        let (appetite, looked) = (Appetite::default(), Instant::now());
-        let mut sockets = Sockets { inbound, appetite, outbound, attachment: None, looked };
-        // Where there is one address, routing alone says where packets leave.
-        if !config.also_bind.is_empty() && !bind.ip().is_loopback() {
-            sockets.find_interface();
-        }
-        Ok(sockets)
+        let (appetite, looked, outbound) = (Appetite::default(), Instant::now(), Vec::new());
+        Ok(Sockets { inbound, appetite, outbound, presence, attachment: None, looked })
+    }
+
+    fn open_path(&mut self, path: u16, config: &UdpConfig) -> Result<(), (SocketAddr, io::Error)> {
+        let port = match config.source_ports {
+            SourcePorts::Any => 0,
+            SourcePorts::From(first) => first.checked_add(path).unwrap_or(0),
+        };
+        let address = SocketAddr::new(self.inbound.local_addr().ip(), port);
+        let open = || {
+            let socket = UdpSocket::bind(address, config.socket_buffer_bytes, self.presence)?;
+            socket.prepare_to_send(PATH_ECN as u8)?;
+            Ok(socket)
+        };
+        self.outbound.push(open().map_err(|error| (address, error))?);
+        Ok(())
     }
 
     /// Sends by the interface that has the address. Otherwise two interfaces of one network would send by the first of them.

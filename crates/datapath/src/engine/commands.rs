@@ -46,10 +46,6 @@ impl Core {
             Command::Register { rkey, region, address, access, reach } => {
                 self.register(rkey, region, address, access, reach);
             }
-            Command::Reached { answer } => {
-                *lock(&answer) = Some(());
-                self.shared.tell();
-            }
             Command::Deregister { rkey, answer } => {
                 *lock(&answer) = Some(self.deregister(rkey));
                 self.shared.tell();

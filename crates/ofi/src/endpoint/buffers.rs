@@ -361,7 +361,7 @@ impl Memory for Buffers {
         let allowed = datapath::Access { read: access.reads(), write: access.writes() };
         // Named by its address here: a peer on this host copies from there without asking.
         let address = region.as_ptr() as u64;
-        let registration = self.device.begin_register(&region, address, allowed).ok()?;
+        let registration = self.device.register_at(&region, address, allowed).ok()?;
         let remote = registration.remote(0);
         self.registrations.insert(registration.rkey(), Opened { registration, piece, access });
         Some(Remote { address: remote.address, rkey: remote.rkey })

@@ -116,6 +116,25 @@ impl Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Any bytes of a peer are what an endpoint would say, written just so, or nothing.
+        #[test]
+        fn other_bytes_are_nothing(rest in prop::collection::vec(any::<u8>(), 0..120), here in 0u8..3) {
+            let mut bytes = opening();
+            bytes.extend(&rest);
+            if let Some(byte) = bytes.get_mut(opening().len() + 16) {
+                *byte = here;
+            }
+            if let Some(call) = Call::decode(&bytes) {
+                prop_assert_eq!(call.encode(), &bytes[..]);
+            }
+            if let Some(answer) = Answer::decode(&bytes) {
+                prop_assert_eq!(answer.encode(), &bytes[..]);
+            }
+        }
+    }
 
     #[test]
     fn what_is_said_is_understood_and_nothing_else() {

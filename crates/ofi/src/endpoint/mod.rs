@@ -140,8 +140,19 @@ fn open_device(domain: &Domain, wish: Option<SocketAddr>, boot: u64) -> Answer<D
     };
     let mut why = Errno(FI_EADDRINUSE);
     for port in ports {
-        match Device::open(device_config(domain, SocketAddr::new(ip, port), boot)) {
-            Ok(device) => return Ok(device),
+        let config = device_config(domain, SocketAddr::new(ip, port), boot);
+        let paths = config.paths;
+        match Device::open(config) {
+            Ok(device) => {
+                if device.paths() < paths {
+                    say_once(&format!(
+                        "{} paths in place of {paths}: file descriptors or UDP ports are short; raise their limit (ulimit -n) or \
+                         set PATHWEAVE_PATHS",
+                        device.paths()
+                    ));
+                }
+                return Ok(device);
+            }
             Err(OpenError::PortInUse { .. }) => {}
             Err(error) => {
                 why = match &error {
