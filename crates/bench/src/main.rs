@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod choice;
+mod flow;
 mod ofi;
 mod paths;
 mod scaling;
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
         (None, _) => all(None, &[]),
         (Some(name), part) => {
             let parts: Vec<String> = part.into_iter().chain(args).collect();
-            let others = [LARGEST.name, choice::NAME, transport::NAME, paths::NAME, ofi::NAME];
+            let others = [LARGEST.name, choice::NAME, flow::NAME, transport::NAME, paths::NAME, ofi::NAME];
             let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).chain(others).collect();
             let unknown = parts.iter().find(|part| name != ofi::NAME || !ofi::PARTS.contains(&part.as_str()));
             if let Some(unknown) = unknown {
@@ -136,6 +137,11 @@ fn all(only: Option<&str>, parts: &[String]) -> ExitCode {
         let (value, all_met) = choice::run();
         met &= all_met;
         report.insert(choice::NAME.into(), value);
+    }
+    if only.is_none_or(|name| name == flow::NAME) {
+        let (value, all_met) = flow::run_all();
+        met &= all_met;
+        report.insert(flow::NAME.into(), value);
     }
     if only.is_none_or(|name| name == transport::NAME) {
         let (value, all_met) = transport::run();

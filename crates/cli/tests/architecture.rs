@@ -41,10 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // Messages as fluids: runs what the simulator is configured with, over the ways that the simulator knows.
-    (
-        "flow",
-        &["units", "policy", "transport", "fabric", "topo", "workload", "results", "execution", "sim"],
-    ),
+    ("flow", &["units", "policy", "transport", "fabric", "topo", "workload", "results", "execution", "sim"]),
     (
         "scenario",
         &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "sim", "flow"],

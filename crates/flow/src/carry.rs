@@ -35,7 +35,8 @@ impl Engine<'_> {
         let Some((size, _)) = self.size(pair, message.size.get()) else {
             return self.execution.unreachable(now, record);
         };
-        let acknowledged = self.profile(pair).map_or(Duration::ZERO, |profile| self.lines[profile as usize].1);
+        let acknowledged =
+            self.profile(pair).map_or(Duration::ZERO, |profile| self.lines[profile as usize].1);
         let record = FlowRecord {
             ideal_fct_ps: size.ideal.as_ps(),
             ideal_acked_ps: Some((size.ideal + acknowledged).as_ps()),
@@ -64,7 +65,9 @@ impl Engine<'_> {
         let mut lanes = Vec::with_capacity(usize::from(queue_pairs));
         for index in 0..queue_pairs {
             let single = if spread.is_single() {
-                let Some(mut chooser) = self.network.ways.chooser(conn, index, group, (src, dst)) else { return false };
+                let Some(mut chooser) = self.network.ways.chooser(conn, index, group, (src, dst)) else {
+                    return false;
+                };
                 let (path, route) = (PathId(0), Vec::new());
                 Some(match spread {
                     Spread::OnePath => {
@@ -217,7 +220,13 @@ impl Engine<'_> {
             queue.advance(now, capacity, &self.law);
             if self.network.at_switch[resource as usize] {
                 let (solver, services) = (&self.solver, &self.services);
-                let left = || solver.users(resource).filter_map(|flow| services[flow as usize].as_ref()).map(|service| service.left).sum();
+                let left = || {
+                    solver
+                        .users(resource)
+                        .filter_map(|flow| services[flow as usize].as_ref())
+                        .map(|service| service.left)
+                        .sum()
+                };
                 let bytes = queue.bytes(left);
                 let between = pair.between.iter().find(|between| between.resource == resource);
                 let crosses = if single { 1.0 } else { between.map_or(share, |between| between.all) };
@@ -261,7 +270,9 @@ impl Engine<'_> {
     fn arrives(&mut self, now: Time, lane: u32, part: Part, at: Time) {
         debug_assert!(at >= now);
         self.at(at, Event::Delivered { message: part.message, part: part.number });
-        let back = self.profile(self.lanes[lane as usize].pair).map_or(Duration::ZERO, |profile| self.lines[profile as usize].1);
+        let back = self
+            .profile(self.lanes[lane as usize].pair)
+            .map_or(Duration::ZERO, |profile| self.lines[profile as usize].1);
         self.at(at + back, Event::Acknowledged { message: part.message });
     }
 
@@ -346,7 +357,9 @@ impl Engine<'_> {
     pub(crate) fn rebuild(&mut self, now: Time) {
         self.count_all(now);
         self.ledger.flush(&mut self.network);
-        let flows: Vec<FlowId> = (0..self.services.len() as FlowId).filter(|&flow| self.services[flow as usize].is_some()).collect();
+        let flows: Vec<FlowId> = (0..self.services.len() as FlowId)
+            .filter(|&flow| self.services[flow as usize].is_some())
+            .collect();
         for &flow in &flows {
             self.solver.move_to(flow, &[]);
         }
@@ -363,6 +376,9 @@ impl Engine<'_> {
             let lane = service.lane;
             self.find_uses(lane, self.ends(service.part.message));
             service.efficiency = self.efficiency(lane);
+            if service.efficiency < 1.0 {
+                self.marks.lost();
+            }
             self.services[flow as usize] = Some(service);
             let uses = std::mem::take(&mut self.uses);
             self.solver.move_to(flow, &uses);

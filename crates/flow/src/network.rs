@@ -93,12 +93,7 @@ pub(crate) struct Network<'a> {
 
 impl<'a> Network<'a> {
     /// Of a run in which `spread` tells how each group's messages are spread. Resources are added to the solver.
-    pub(crate) fn new(
-        spec: &'a SimSpec,
-        ways: Ways<'a>,
-        spread: &[Spread],
-        solver: &mut Solver,
-    ) -> Self {
+    pub(crate) fn new(spec: &'a SimSpec, ways: Ways<'a>, spread: &[Spread], solver: &mut Solver) -> Self {
         let topology = &*spec.topology;
         let class_of = classes(topology);
         let mut wanted = BTreeMap::new();
@@ -107,7 +102,8 @@ impl<'a> Network<'a> {
             let key = (of_pairs(spread[message.group.index()]), from, to);
             wanted.entry(key).or_insert((message.src, message.dst));
         }
-        let detail = if spread.iter().any(|spread| spread.is_single()) { Detail::EachLink } else { Detail::WhatBinds };
+        let detail =
+            if spread.iter().any(|spread| spread.is_single()) { Detail::EachLink } else { Detail::WhatBinds };
         let gauges = gauges(topology, &class_of);
         let mut network = Network {
             ways,
@@ -135,7 +131,9 @@ impl<'a> Network<'a> {
         let rates = port_rates(ways, topology, ports);
         let representative = ways.with_capacities(|capacities| match detail {
             Detail::EachLink => (0..ports as PortId).map(Some).collect(),
-            Detail::WhatBinds => representatives(ways, topology, walker, capacities, wanted, class_of, &rates),
+            Detail::WhatBinds => {
+                representatives(ways, topology, walker, capacities, wanted, class_of, &rates)
+            }
         });
         self.add_resources(solver, &representative, &rates);
         self.find_pairs();
@@ -162,7 +160,8 @@ impl<'a> Network<'a> {
         }
         for link in 0..self.topology.links().len() {
             let (a, b) = self.ways.ports().ends(link);
-            let [a, b] = [a, b].map(|port| (representative[port as usize] == Some(port), self.resource_of[port as usize]));
+            let [a, b] = [a, b]
+                .map(|port| (representative[port as usize] == Some(port), self.resource_of[port as usize]));
             if a.0 && b.1 != NONE || b.0 && a.1 != NONE {
                 solver.join(a.1, b.1);
             }
@@ -431,7 +430,13 @@ struct Most {
 
 impl Most {
     fn new(ports: usize) -> Self {
-        Most { sum: vec![0.0; ports], of_class: vec![0.0; ports], touched: Vec::new(), class: None, rate: 0.0 }
+        Most {
+            sum: vec![0.0; ports],
+            of_class: vec![0.0; ports],
+            touched: Vec::new(),
+            class: None,
+            rate: 0.0,
+        }
     }
 
     fn begin(&mut self, class: (Spread, u32), rate: f64) {

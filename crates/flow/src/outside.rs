@@ -41,7 +41,8 @@ pub(crate) struct Marks {
 impl Marks {
     pub(crate) fn new(spec: &SimSpec, models: &[Model]) -> Self {
         let messages = spec.graph.messages();
-        let open = !spec.graph.has_dependencies() && messages.iter().any(|message| message.start != messages[0].start);
+        let open = !spec.graph.has_dependencies()
+            && messages.iter().any(|message| message.start != messages[0].start);
         let divided = |(group, model): (&pathweave_sim::GroupSpec, &Model)| {
             let scheme = &spec.schemes[usize::from(group.scheme)].scheme;
             model.recovery.is_some() && scheme.queue_pairs >= MANY_QUEUE_PAIRS
@@ -105,7 +106,10 @@ impl Marks {
         let paused = self.met_pauses as f64 > MANY * self.met as f64;
         let full = self.sprayed_full > MANY * self.sprayed;
         let seen = [
-            (self.incast, "more than 24 hosts send to one at once: the last ends as it should, the others need not"),
+            (
+                self.incast,
+                "more than 24 hosts send to one at once: the last ends as it should, the others need not",
+            ),
             (
                 self.crowded || still,
                 "flows of single paths share a link that could carry less than half of them, for more than 1 ms",

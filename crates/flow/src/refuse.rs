@@ -59,7 +59,11 @@ fn check_schemes(spec: &SimSpec) -> Result<(), SimError> {
             Service::Connection | Service::SharedReceive => continue,
         };
         let why = format!("scheme \"{}\" {why}", named.name);
-        return Err(refused(Blame::Scheme(named.name.clone()), &why, "choose another scheme, such as \"udmp\""));
+        return Err(refused(
+            Blame::Scheme(named.name.clone()),
+            &why,
+            "choose another scheme, such as \"udmp\"",
+        ));
     }
     Ok(())
 }
@@ -73,7 +77,10 @@ fn check_faults(spec: &SimSpec) -> Result<(), SimError> {
             FaultConfig::LinkRate { .. } => {}
             FaultConfig::LinkDown { .. } | FaultConfig::LinkFlap { .. } | FaultConfig::SwitchDown { .. } => {
                 if let Some(named) = goes_back {
-                    let why = format!("packets are lost, and scheme \"{}\" goes back to them (go-back-N)", named.name);
+                    let why = format!(
+                        "packets are lost, and scheme \"{}\" goes back to them (go-back-N)",
+                        named.name
+                    );
                     return refuse(&why);
                 }
             }

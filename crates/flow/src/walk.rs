@@ -67,7 +67,8 @@ impl<'a> Walker<'a> {
             self.next.sort_unstable_by_key(|node| std::cmp::Reverse(node.0));
             std::mem::swap(&mut self.here, &mut self.next);
         }
-        self.lost += self.here.drain(..).map(|node| std::mem::take(&mut self.arriving[node.index()])).sum::<f64>();
+        self.lost +=
+            self.here.drain(..).map(|node| std::mem::take(&mut self.arriving[node.index()])).sum::<f64>();
     }
 
     /// The ports by which a node sends on, with weights.

@@ -54,8 +54,7 @@ impl Control {
         recovery: None,
     };
     /// Rates by notifications, with timers for increases. Fitted to DCQCN's preset "hpcc", whose marking begins at 32 us.
-    pub const BY_NOTIFICATIONS: Control =
-        Control { recovery: Some(Recovery::BY_TIMER), ..Control::BY_MARKS };
+    pub const BY_NOTIFICATIONS: Control = Control { recovery: Some(Recovery::BY_TIMER), ..Control::BY_MARKS };
 }
 
 impl Recovery {

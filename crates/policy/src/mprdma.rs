@@ -16,9 +16,9 @@ use core::fmt;
 
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
-use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::ack_clock::AckClock;
 use crate::error::check;
+use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::ooo::OutOfOrder;
 use crate::{
     Adapt, ConfigError, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent,

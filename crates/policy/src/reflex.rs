@@ -7,9 +7,9 @@ use core::ops::Range;
 
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
-use crate::fluid::{AsFluid, Controls, Fluid};
 use crate::cc::{AnyCc, CcConfig, IncreaseOver, SwiftConfig, TimelyConfig};
 use crate::error::check;
+use crate::fluid::{AsFluid, Controls, Fluid};
 use crate::picker::{AnyPicker, PickerConfig};
 use crate::split::{Split, SplitConfig};
 use crate::{

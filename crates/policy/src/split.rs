@@ -2,8 +2,8 @@
 
 use pathweave_units::{Rate, Rng, Time};
 
-use crate::fluid::{AsFluid, Controls, Fluid};
 use crate::cc::{AnyCc, CcConfig, CongestionControl, Permit};
+use crate::fluid::{AsFluid, Controls, Fluid};
 use crate::picker::{AnyPicker, PathPicker, PickerConfig};
 use crate::{
     Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Member, Memo,

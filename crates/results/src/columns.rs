@@ -200,7 +200,12 @@ pub const SERIES: &[Column<SeriesSample>] = &[
         "What was sampled; its name ends in the unit of `value`.",
         Get::Label(|_| names(SeriesKind::ALL.iter().map(|k| k.name())), |s| Some(s.kind as usize)),
     ),
-    column("entity", "", "Link, node, host or flow sampled, as `kind` says.", Get::U32(|_, s| Some(s.entity))),
+    column(
+        "entity",
+        "",
+        "Link, node, host or flow sampled, as `kind` says.",
+        Get::U32(|_, s| Some(s.entity)),
+    ),
     column(
         "index",
         "",
@@ -276,7 +281,12 @@ pub const LINKS: &[Column<LinkTotals>] = &[
     ),
     column("rate_bps", "bit/s", "Rate without faults.", Get::U64(|_, l| Some(l.rate_bps))),
     column("tx_bytes", "B", "Bytes sent, headers and gaps included.", Get::U64(|_, l| Some(l.tx_bytes))),
-    nullable("tx_packets", "packets", "Packets sent, data and control.", Get::U64(|run, l| run.of_packets(l.tx_packets))),
+    nullable(
+        "tx_packets",
+        "packets",
+        "Packets sent, data and control.",
+        Get::U64(|run, l| run.of_packets(l.tx_packets)),
+    ),
     column("busy_ns", "ns", "Time it was sending.", Get::F64(|_, l| Some(ns(l.busy_ps)))),
     column(
         "utilisation_ratio",
@@ -303,7 +313,12 @@ pub const LINKS: &[Column<LinkTotals>] = &[
         "Time it was paused, summed over priority classes.",
         Get::F64(|run, l| run.of_packets(ns(l.paused_ps))),
     ),
-    nullable("max_queue_bytes", "B", "Largest egress queue seen.", Get::U64(|run, l| run.of_packets(l.max_queue_bytes))),
+    nullable(
+        "max_queue_bytes",
+        "B",
+        "Largest egress queue seen.",
+        Get::U64(|run, l| run.of_packets(l.max_queue_bytes)),
+    ),
 ];
 
 /// `jobs.parquet`.

@@ -107,7 +107,8 @@ impl Estimate {
     fn of_flows(spec: &SimSpec, memory: &Memory) -> Self {
         let a_message = |message: &Message| {
             let scheme = &spec.scheme_of(message.group).scheme;
-            let single = scheme.forwarding.is_none() && scheme.as_fluid().spread.is_some_and(Spread::is_single);
+            let single =
+                scheme.forwarding.is_none() && scheme.as_fluid().spread.is_some_and(Spread::is_single);
             let one = if single { A_FLOW_ON_ONE_PATH_S } else { A_SPRAYED_FLOW_S };
             one * f64::from(scheme.queue_pairs)
         };

@@ -22,7 +22,8 @@ pub use inspect::{BoundTimes, ExplicitPaths, GroupSize, Inspection, NetworkSize,
 pub use load::{Changes, Loaded};
 pub use memory::{Memory, MemoryPart, Process};
 pub use model::{
-    Fidelity, NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig, Scenario, Verb, WorkloadEntry,
+    Fidelity, NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig, Scenario, Verb,
+    WorkloadEntry,
 };
 pub use pathweave_topo::read_text_file;
 pub use pathweave_units as units;

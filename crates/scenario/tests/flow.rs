@@ -72,7 +72,10 @@ fn shares_of_a_star_by_hand() {
         assert_eq!(result.info.ended, EndReason::Completed);
         let times = times(&result);
         for ((ends, time), expected) in times.iter().zip(&expected) {
-            assert!((time - expected).abs() < 0.0015 * expected, "{list:?}: {ends:?} took {time}, not {expected}");
+            assert!(
+                (time - expected).abs() < 0.0015 * expected,
+                "{list:?}: {ends:?} took {time}, not {expected}"
+            );
         }
         // One alone is exact: it takes what it takes as packets.
         if list.len() == 1 {
@@ -113,7 +116,10 @@ fn uplinks_are_shared_as_packets_are_spread() {
         let here = link.tx_bytes as f64;
         assert!((here - there).abs() <= 0.01 * there + 1.0, "{}: {here} and {there}", link.name);
     }
-    assert!(spines().any(|link| link.tx_bytes == 0) || spines().map(|link| link.tx_bytes).max() > spines().map(|link| link.tx_bytes).min());
+    assert!(
+        spines().any(|link| link.tx_bytes == 0)
+            || spines().map(|link| link.tx_bytes).max() > spines().map(|link| link.tx_bytes).min()
+    );
 }
 
 /// The relation of two means, less one.
@@ -136,7 +142,8 @@ fn mean_job(summary: &Summary) -> f64 {
 #[test]
 fn sprayed_messages_take_about_as_long_as_their_packets() {
     let permutation = format!("{LEAVES}[[workload]]\nkind = \"permutation\"\nsize = \"4MB\"\n");
-    let all_to_all = format!("{LEAVES}[[workload]]\nkind = \"all-to-all\"\ngroup_size = 8\nsize = \"256KB\"\n");
+    let all_to_all =
+        format!("{LEAVES}[[workload]]\nkind = \"all-to-all\"\ngroup_size = 8\nsize = \"256KB\"\n");
     let websearch = format!(
         "{LEAVES}[[workload]]\nkind = \"poisson\"\nsizes = \"websearch\"\nload = 0.5\nduration = \"3ms\"\n"
     );
@@ -196,7 +203,8 @@ fn messages_of_a_connection_go_in_order() {
         { src = 0, dst = 1, size = \"1MB\", connection = \"a\" },\
         { src = 0, dst = 1, size = \"10KB\", connection = \"a\" }]\n";
     let result = flows(&format!("scheme = \"udmp\"\n{STAR}{list}"), &[]);
-    let mut ends: Vec<_> = result.flows.iter().map(|flow| (flow.finish_ps.unwrap(), flow.size_bytes)).collect();
+    let mut ends: Vec<_> =
+        result.flows.iter().map(|flow| (flow.finish_ps.unwrap(), flow.size_bytes)).collect();
     ends.sort_unstable();
     let wire = 81_608_480;
     assert!(ends[1].0 - ends[0].0 >= wire - 1_000 || ends[0].1 == 10_000, "{ends:?}");
@@ -234,7 +242,8 @@ fn links_that_fail_and_slow_down() {
 #[test]
 fn what_depends_on_packets_is_refused_with_its_place_and_the_way_out() {
     let text = format!("scheme = \"rps\"\n{LEAVES}{}", messages(&[(0, 5, 1, 0)]));
-    let fault = |kind: &str, rest: &str| format!("{text}[[fault]]\nkind = \"{kind}\"\nat = \"1us\"\n{rest}\n");
+    let fault =
+        |kind: &str, rest: &str| format!("{text}[[fault]]\nkind = \"{kind}\"\nat = \"1us\"\n{rest}\n");
     for (text, set, words) in [
         (&text, vec!["observe.departures=true"], vec!["observe.departures", "leave out observe.departures"]),
         (&text, vec!["observe.flows=3"], vec!["observe.flows", "packets of messages are followed"]),
@@ -246,7 +255,11 @@ fn what_depends_on_packets_is_refused_with_its_place_and_the_way_out() {
         (&text, vec!["switch.weights=[1, 1]"], vec!["switch.weights", "several classes"]),
         (&text, vec!["topology.error_rate=0.001"], vec!["loses packets"]),
         (&text, vec!["routing.kind=source"], vec!["explicit paths"]),
-        (&fault("pause-storm", "host = \"host0\""), vec![], vec!["pauses its switch", "kind = \"pause-storm\""]),
+        (
+            &fault("pause-storm", "host = \"host0\""),
+            vec![],
+            vec!["pauses its switch", "kind = \"pause-storm\""],
+        ),
         (&fault("link-loss", "link = \"leaf0-spine0\"\nprobability = 0.1"), vec![], vec!["lost one by one"]),
         (&fault("link-delay", "link = \"leaf0-spine0\"\ndelay = \"9us\""), vec![], vec!["delay of a link"]),
         (&fault("link-down", "link = \"leaf0-spine0\""), vec!["scheme=ecmp"], vec!["go-back-N", "ecmp"]),

@@ -58,9 +58,8 @@ pub fn message_wire_bytes(
     framing: Framing,
     verb: Verb,
 ) -> u64 {
-    let wire = |offset, len, last| {
-        u64::from(with_route(profile, framing, &data_segment(verb, offset, len, last)))
-    };
+    let wire =
+        |offset, len, last| u64::from(with_route(profile, framing, &data_segment(verb, offset, len, last)));
     let packets = size_bytes.div_ceil(u64::from(mtu)).max(1);
     let last_len = (size_bytes - (packets - 1) * u64::from(mtu)) as u16;
     match packets {

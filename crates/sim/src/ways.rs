@@ -11,8 +11,8 @@ use pathweave_units::{HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_workload::GroupId;
 
 use crate::chosen_routes::ChosenRoutes;
-pub use crate::faults::{Action as NetworkChange, Entry as ScheduledChange};
 use crate::faults::agenda;
+pub use crate::faults::{Action as NetworkChange, Entry as ScheduledChange};
 use crate::forwarding;
 use crate::network::Network;
 use crate::opening::{full_and_ack_bytes, policy_stream};
@@ -131,7 +131,10 @@ impl<'a> Ways<'a> {
 
     /// Hands on what tells how many bits a second get through from a node to the switch of a host by one of the node's
     /// ports; nothing gets through a link that is down.
-    pub fn with_capacities<R>(&self, body: impl FnOnce(&mut dyn FnMut(NodeId, u16, HostId) -> u64) -> R) -> R {
+    pub fn with_capacities<R>(
+        &self,
+        body: impl FnOnce(&mut dyn FnMut(NodeId, u16, HostId) -> u64) -> R,
+    ) -> R {
         let rate = |link| match self.link(link) {
             (true, rate) => rate,
             (false, _) => Rate::ZERO,
@@ -199,15 +202,7 @@ impl Chooser {
             Grant::Send(path) | Grant::Control(path) | Grant::Copy { path, .. } => path,
             Grant::At(_) | Grant::Blocked => return PathId(0),
         };
-        let sent = Sent {
-            path,
-            psn,
-            msn,
-            payload_bytes,
-            wire_bytes,
-            retransmit: false,
-            inflight_packets: 1,
-        };
+        let sent = Sent { path, psn, msn, payload_bytes, wire_bytes, retransmit: false, inflight_packets: 1 };
         self.policy.on_sent(now, &sent, &mut cx);
         path
     }

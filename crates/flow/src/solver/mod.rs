@@ -316,11 +316,8 @@ impl Solver {
             sum += share * most;
             allowed.push((most, share, flow.weight));
         }
-        let (level, limited) = if sum <= room * (1.0 + ROUNDING) {
-            (f64::INFINITY, 0)
-        } else {
-            level_of(&allowed, room)
-        };
+        let (level, limited) =
+            if sum <= room * (1.0 + ROUNDING) { (f64::INFINITY, 0) } else { level_of(&allowed, room) };
         let at = &mut self.resources[resource as usize];
         at.seen = room;
         at.limited = limited;

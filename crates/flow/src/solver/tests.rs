@@ -78,7 +78,8 @@ fn random_changes_against_water_filling() {
                     let mut own = ids.clone();
                     rng.shuffle(&mut own);
                     own.truncate(1 + rng.below(5) as usize);
-                    let share = |rng: &mut Rng| if rng.below(2) == 0 { 1.0 } else { 0.1 + 0.9 * rng.unit_f64() };
+                    let share =
+                        |rng: &mut Rng| if rng.below(2) == 0 { 1.0 } else { 0.1 + 0.9 * rng.unit_f64() };
                     let uses: Vec<_> =
                         own.iter().map(|&resource| Use { resource, share: share(&mut rng) }).collect();
                     let limit = if rng.below(3) == 0 { rng.unit_f64() + 0.01 } else { 10.0 };
@@ -110,7 +111,11 @@ fn random_changes_against_water_filling() {
                 assert!(error < 20.0 * EPSILON, "{} for {exact} of {demand:?}", solver.rate(*id));
             }
             for (&id, &capacity) in ids.iter().zip(&capacities) {
-                assert!(solver.load(id) <= capacity * (1.0 + 2.0 * EPSILON), "{} of {capacity}", solver.load(id));
+                assert!(
+                    solver.load(id) <= capacity * (1.0 + 2.0 * EPSILON),
+                    "{} of {capacity}",
+                    solver.load(id)
+                );
             }
         }
         assert_eq!(solver.cut_short, 0);

@@ -7,8 +7,8 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::window::{Window, fits};
 use super::{CongestionControl, Permit};
-use crate::fluid::{Control, Controls};
 use crate::error::check;
+use crate::fluid::{Control, Controls};
 use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sent, Want};
 
 /// Parameters of [`Dctcp`].

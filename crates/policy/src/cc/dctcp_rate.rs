@@ -6,8 +6,8 @@ use pathweave_units::{Rate, Time};
 
 use super::window::{Window, fits};
 use super::{CongestionControl, Permit};
-use crate::fluid::{Control, Controls};
 use crate::error::check;
+use crate::fluid::{Control, Controls};
 use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sent, Want};
 
 /// Parameters of [`DctcpRate`].

@@ -15,8 +15,8 @@
 use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
-use crate::fluid::{Control, Controls};
 use crate::error::check;
+use crate::fluid::{Control, Controls};
 use crate::{
     Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, Sent, Want,
 };

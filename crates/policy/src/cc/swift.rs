@@ -10,8 +10,8 @@
 use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
-use crate::fluid::{Control, Controls};
 use crate::error::check;
+use crate::fluid::{Control, Controls};
 use crate::{
     Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, Leg, PolicyCx, PolicyEnv,
     Sent, Want,

@@ -7,9 +7,9 @@ use alloc::boxed::Box;
 use pathweave_units::{Duration, Rng};
 
 use super::Dlbf;
-use crate::fluid::{AsFluid, Controls, Fluid, Spread};
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset};
 use crate::error::check;
+use crate::fluid::{AsFluid, Controls, Fluid, Spread};
 use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PolicyEnv};
 
 /// Which reading of the paper.

@@ -4,8 +4,8 @@ use pathweave_units::{Duration, Rate};
 
 use super::law::{Law, REPAIRED};
 use super::{code_2025, published};
-use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::error::check;
+use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PathView, WhenFull};
 
 /// Links of a path that is not described: a leaf-spine fabric's.

@@ -10,8 +10,8 @@ mod window;
 
 use pathweave_units::{Duration, Rate, Rng, Time};
 
-use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::error::check;
+use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::{
     Adapt, ConfigError, Feedback, FeedbackKind, Grant, HostDelay, HostEnv, Memo, PathView, Policy, PolicyCx,
     PolicyEnv, Sent, Want,

@@ -5,8 +5,8 @@ use core::fmt;
 use pathweave_units::{Duration, Rng};
 
 use super::Udmp;
-use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::error::check;
+use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
 /// Which control law.

@@ -3,8 +3,8 @@
 use pathweave_units::Rng;
 
 use super::Weave;
-use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::error::check;
+use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
 /// Parameters of weave. The numbers are pure, right for every rate, packet size and distance; the rest are constants, each

@@ -27,11 +27,7 @@ pub(super) fn memory(spec: &SimSpec, footprint: &Footprint, routes: f64, process
         part("program", process.own_bytes as f64 + AT_WORK, "the program and its libraries"),
         part("topology", topology.memory_bytes() as f64, "nodes, links and their names"),
         part("messages", spec.graph.memory_bytes() as f64, "the graph of messages and computations"),
-        part(
-            "execution",
-            count(messages, sizes.message) + waiting,
-            "how far each message has come",
-        ),
+        part("execution", count(messages, sizes.message) + waiting, "how far each message has come"),
         part("connections", count(connections, sizes.connection), "connections, open or not"),
         part("network", network, "ports, links and switches"),
         part("routes", routes, "routes and paths"),

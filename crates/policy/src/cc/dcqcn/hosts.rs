@@ -10,8 +10,8 @@
 use pathweave_units::{Duration, Rate};
 
 use super::DcqcnConfig;
-use crate::fluid::{Control, Controls};
 use crate::cc::host_scaling::HostScaling;
+use crate::fluid::{Control, Controls};
 use crate::{Adapt, HostEnv};
 
 /// The slowest line the presets are given for (HPCC, `simulation/run.py`; those of DCQCN and ASTRA-sim are of 40 Gb/s and

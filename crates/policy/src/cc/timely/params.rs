@@ -2,10 +2,10 @@
 
 use pathweave_units::{Duration, Rate};
 
-use crate::fluid::{Control, Controls};
 use crate::cc::Window;
 use crate::cc::host_scaling::HostScaling;
 use crate::error::check;
+use crate::fluid::{Control, Controls};
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
 /// The line the paper's values are of (SIGCOMM 2015, section 6).
