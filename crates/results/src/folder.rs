@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use parquet::errors::ParquetError;
 use serde::Serialize;
 
-use crate::columns;
 use crate::live::Progress;
-use crate::parquet_file;
+use crate::parquet_file::{self, RunTable};
 use crate::records::RunResult;
 use crate::report;
 use crate::summary::{SCHEMA_NAME, Summary};
@@ -22,6 +21,12 @@ pub const FILES: &[(&str, &str)] = &[
     ("flows.parquet", "One row a flow."),
     ("jobs.parquet", "One row a job."),
     ("activities.parquet", "What each host did: computations, and its parts in collectives and exchanges."),
+    (
+        "collectives.parquet",
+        "One row a collective: when its ranks began and were through, its bandwidth, what of it was exposed.",
+    ),
+    ("layers.parquet", "What ranks did for each layer, and what of it was exposed."),
+    ("critical.parquet", "What each job waited for, step by step: its critical path."),
     ("series.parquet", "Samples over time."),
     ("events.parquet", "Drops, pauses, retransmissions, timeouts, faults."),
     ("links.parquet", "One row a directed link."),
@@ -143,17 +148,11 @@ impl ResultFolder {
     fn write_files(&self, folder: &Path, run: &RunResult, summary: &Summary) -> Result<(), OutputError> {
         write_file(&folder.join("scenario.toml"), &run.info.scenario_toml)?;
         write_file(&folder.join("summary.json"), &json(summary))?;
-        let parquet = |name: &str, write: &dyn Fn(&Path) -> Result<(), ParquetError>| {
-            let path = folder.join(name);
-            write(&path).map_err(|source| OutputError::Parquet { path, source })
-        };
-        parquet("flows.parquet", &|p| parquet_file::write(p, run, columns::FLOWS, &run.flows))?;
-        parquet("jobs.parquet", &|p| parquet_file::write(p, run, columns::JOBS, &run.jobs))?;
-        let activities = |p: &Path| parquet_file::write(p, run, columns::ACTIVITIES, &run.activities);
-        parquet("activities.parquet", &activities)?;
-        parquet("series.parquet", &|p| parquet_file::write(p, run, columns::SERIES, &run.series))?;
-        parquet("events.parquet", &|p| parquet_file::write(p, run, columns::EVENTS, &run.events))?;
-        parquet("links.parquet", &|p| parquet_file::write(p, run, columns::LINKS, &run.links))?;
+        for table in RunTable::ALL {
+            let path = folder.join(table.file());
+            parquet_file::write_table(&path, run, table)
+                .map_err(|source| OutputError::Parquet { path, source })?;
+        }
         write_file(&folder.join("report.html"), &report::html(&[(run, summary)]))
     }
 }

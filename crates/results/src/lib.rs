@@ -17,8 +17,11 @@
 //! ```
 
 mod activities;
+mod collectives;
 mod columns;
+mod columns_of_jobs;
 mod counters;
+mod critical;
 mod departures;
 mod described;
 mod differences;
@@ -26,6 +29,7 @@ mod estimate;
 mod events;
 mod explain;
 mod export;
+mod exposure;
 mod folder;
 mod frame;
 mod grid;
@@ -46,14 +50,18 @@ mod summary_schema;
 mod template;
 mod text;
 
-pub use activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel};
+pub use activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, Parallelism};
+pub use collectives::{CollectiveRecord, collectives};
 pub use columns::{ACTIVITIES, Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
+pub use columns_of_jobs::{COLLECTIVES, CRITICAL, LAYERS};
+pub use critical::{CriticalPathSummary, CriticalStep, StepKind};
 pub use departures::{Departures, Gaps, PathLength};
 pub use described::Field;
 pub use estimate::Estimate;
 pub use events::{DropReason, EventKind, EventRecord};
 pub use explain::{ExplainError, Finding, explain};
 pub use export::{FctEnd, FctFormat, fct, flows_csv, perfetto};
+pub use exposure::{IterationSummary, LayerRecord, layers};
 pub use folder::{FILES, OutputError, ResultFolder};
 pub use frame::{Frame, Series};
 pub use human::{Quantity, ratio};

@@ -136,6 +136,12 @@ pub enum TableName {
     Jobs,
     /// What each host did, one row a computation, part in a collective, or run of messages.
     Activities,
+    /// One row a collective.
+    Collectives,
+    /// What ranks did for each layer.
+    Layers,
+    /// What each job waited for, step by step.
+    Critical,
     /// One row a directed link.
     Links,
     /// Samples over time.
@@ -150,6 +156,9 @@ impl TableName {
             TableName::Flows => RunTable::Flows,
             TableName::Jobs => RunTable::Jobs,
             TableName::Activities => RunTable::Activities,
+            TableName::Collectives => RunTable::Collectives,
+            TableName::Layers => RunTable::Layers,
+            TableName::Critical => RunTable::Critical,
             TableName::Links => RunTable::Links,
             TableName::Series => RunTable::Series,
             TableName::Events => RunTable::Events,
@@ -157,14 +166,7 @@ impl TableName {
     }
     /// The file it is kept in.
     pub fn file(self) -> &'static str {
-        match self {
-            TableName::Flows => "flows.parquet",
-            TableName::Jobs => "jobs.parquet",
-            TableName::Activities => "activities.parquet",
-            TableName::Links => "links.parquet",
-            TableName::Series => "series.parquet",
-            TableName::Events => "events.parquet",
-        }
+        self.table().file()
     }
 }
 
