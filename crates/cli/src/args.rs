@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    CheckArgs, CompareArgs, ConvertArgs, DemoArgs, ExplainArgs, ListArgs, ManArgs, PaperArgs, RunArgs,
-    ScanPeriodArgs, ShowArgs, SweepArgs,
+    CheckArgs, CompareArgs, ConvertArgs, DemoArgs, ExplainArgs, ListArgs, ManArgs, PaperArgs, PlanArgs,
+    RunArgs, ScanPeriodArgs, ShowArgs, SweepArgs,
 };
 use crate::options::Colour;
 
@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Paper(PaperArgs),
     /// Run a scenario with every combination of the values its fields are given; goes on where it was stopped
     Sweep(SweepArgs),
+    /// Hold fabrics, rates and schemes against what they cost: a workload on each, goes on where it was stopped
+    Plan(PlanArgs),
     /// Choose the period at which ERD receivers look for missing packets: what it costs, equation (1) of the paper
     ScanPeriod(ScanPeriodArgs),
     /// Serve a folder of results to a browser on this machine: an index, reports, runs under way
