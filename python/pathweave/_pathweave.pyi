@@ -157,6 +157,15 @@ class RunResult:
     def activities(self) -> Table:
         """What each host did: a row a computation, part in a collective, or run of messages."""
     @property
+    def collectives(self) -> Table:
+        """A row a collective: when its ranks began and were through, its bandwidth, what of it was exposed."""
+    @property
+    def layers(self) -> Table:
+        """What ranks did for each layer, and what of it was exposed."""
+    @property
+    def critical(self) -> Table:
+        """What each job waited for, step by step: its critical path."""
+    @property
     def plot(self) -> Plot:
         """Pictures of this run; needs the extra `pathweave[plots]`."""
     def report_html(self) -> str:

@@ -69,6 +69,7 @@ __all__ = [
     "External",
     "FatTreeTopology",
     "Fault",
+    "FeedForward",
     "FilePathSet",
     "FileTopology",
     "FlowFormat",
@@ -86,6 +87,7 @@ __all__ = [
     "IncastWorkload",
     "IncreaseOver",
     "JellyfishTopology",
+    "Jitter",
     "KShortestPathSet",
     "LapsPathSet",
     "LapsPolicy",
@@ -101,6 +103,7 @@ __all__ = [
     "LinkLossFault",
     "LinkRateFault",
     "LoadOf",
+    "LogNormalJitter",
     "Margin",
     "MarkAt",
     "MarkedRate",
@@ -116,6 +119,7 @@ __all__ = [
     "Observe",
     "OnSwitch",
     "Operation",
+    "Optimizer",
     "OrderGuards",
     "OwnPathSet",
     "PacketsWindow",
@@ -126,6 +130,7 @@ __all__ = [
     "PathSet",
     "Pattern",
     "PauseStormFault",
+    "PausesJitter",
     "PermutationWorkload",
     "Pfc",
     "Picker",
@@ -170,11 +175,13 @@ __all__ = [
     "SimaiTopology",
     "SimaiWorkload",
     "Size",
+    "Slow",
     "Slows",
     "SourceRouting",
     "SplitPolicy",
     "StarTopology",
     "StrackCc",
+    "Stragglers",
     "SwiftCc",
     "SwiftHops",
     "Switch",
@@ -188,10 +195,13 @@ __all__ = [
     "TorusEnds",
     "TorusTopology",
     "TrainingWorkload",
+    "TransformerModel",
+    "TransformerWorkload",
     "UdmpLate",
     "UdmpPolicy",
     "UdmpVariant",
     "Ugal",
+    "UniformJitter",
     "Verb",
     "Wcmp",
     "WeavePolicy",
@@ -784,6 +794,46 @@ class HopScaling(Table):
     base: Time | None = None
     hops: SwiftHops | None = None
     per_hop: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class UniformJitter(Table):
+    """Any factor between two is as likely as any other.
+
+    Args:
+        high: The most, at most 1000.
+        low: The least, above 0.
+    """
+
+    kind: ClassVar[str | None] = "uniform"
+    high: float
+    low: float
+
+
+@dataclass(kw_only=True, repr=False)
+class LogNormalJitter(Table):
+    """Factors of mean 1 whose logarithm is normal: most computations are a little faster, some much slower.
+
+    Args:
+        sigma: Standard deviation of the logarithm, 0 to 2.
+    """
+
+    kind: ClassVar[str | None] = "log-normal"
+    sigma: float
+
+
+@dataclass(kw_only=True, repr=False)
+class PausesJitter(Table):
+    """Now and then a computation stops for a while: a collection of garbage, a page fault, a restart of clocks.
+
+    Args:
+        lasts: How long.
+        probability: Share of the computations that do, 0 to 1.
+    """
+
+    kind: ClassVar[str | None] = "pauses"
+    lasts: Time
+    probability: float
 
 
 @dataclass(kw_only=True, repr=False)
@@ -1613,6 +1663,37 @@ class SideChannel(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class Slow(Table):
+    """Hosts that compute slower than the others, or faster.
+
+    Args:
+        factor: How many times as long their computations take: 2 for a GPU at half its clock. Above 0, at most 1000.
+        hosts: Which hosts, as the workload numbers them.
+    """
+
+    factor: float
+    hosts: list[int]
+
+
+@dataclass(kw_only=True, repr=False)
+class Stragglers(Table):
+    """How long computations really take. A workload gives each computation its time; here are hosts that take longer,
+    and what makes computations vary. All of it multiplies.
+
+    Args:
+        jitter: How computations vary, each by a draw of its own from the stream of its host.
+        slow: Hosts that compute slower than the others, or faster.
+        trace: A file of measured factors: a line "host,factor" each. A host with several uses one for each of its
+            computations in turn, from the first again after the last; a host without one has 1. Lines that begin with #
+            do not count.
+    """
+
+    jitter: Jitter | None = None
+    slow: list[Slow] | None = None
+    trace: str | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class Switch(Table):
     """All switches of a fabric.
 
@@ -2223,6 +2304,7 @@ class WorkloadTable(Table):
             "background" is in its way, is cut off when the foreground is done, and is reported apart.
         scheme: How its messages are carried, as `scheme` of the scenario, which is the default.
         start: When it starts, since the start of the run. Default 0s.
+        stragglers: How long its computations really take, where hosts differ: slow ones, jitter, measured factors.
     """
 
     between_sites: SchemeName | str | Scheme | None = None
@@ -2232,6 +2314,7 @@ class WorkloadTable(Table):
     role: Role | None = None
     scheme: SchemeName | str | Scheme | None = None
     start: Time | None = None
+    stragglers: Stragglers | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2464,6 +2547,71 @@ class TrainingWorkload(WorkloadTable):
     iterations: int | None = None
     placement: Placement | None = None
     scale: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class TransformerWorkload(WorkloadTable):
+    """Training of a transformer, dense or with experts: tensor, expert, data and pipeline parallelism from a few
+    numbers.
+
+    Args:
+        algorithms: How collectives are done.
+        bytes_per_gradient: Bytes of the gradient of a parameter, 1 to 8. Default 2.
+        bytes_per_value: Bytes of a number of activations and weights, 1 to 8. Default 2.
+        ep: GPUs of an expert-parallel group; it must divide the number of replicas and the experts. Default 1.
+        experts: Experts of each layer. Default: 1, a dense model.
+        feed_forward: What multiplies in the feed-forward part. Default: gated.
+        feed_forward_hidden: Size of the vector inside the feed-forward part, or inside an expert.
+        gpus: GPUs to run it on, a multiple of TP x PP; the number of data-parallel replicas follows from it. Default:
+            all hosts.
+        heads: Attention heads; they divide `hidden`.
+        hidden: Size of the vector of a token.
+        hosts: The host of each GPU. Default: GPU g is on host g.
+        iterations: Iterations, one after another. Default 1.
+        kv_heads: Heads of keys and values. Default: as many as `heads`.
+        layers: Layers.
+        micro_batch: Sequences of a microbatch. Default 1.
+        microbatches: Microbatches of an iteration, for each replica. Default 1.
+        model: A published model, whose numbers are the defaults of `layers` to `feed_forward`. Without one these are
+            required, but for `kv_heads`, `experts`, `top_k` and `feed_forward`.
+        optimizer: Who keeps the state of the optimizer. Default "distributed".
+        pp: Stages of the pipeline; they divide the layers. Default 1.
+        scale: Factor above 0 and at most 1 on all sizes and durations, for quick runs: the ratio of computation to
+            communication stays, that to latency does not. Default 1.0.
+        sequence: Tokens of a sequence.
+        tflops: What a GPU achieves, in 10^12 multiplications and additions a second. Default 400, which is 40 % of the
+            peak of an H100 and what Llama 3 was trained with (Grattafiori et al., 2024, table 4).
+        top_k: Experts that a token goes to. Default: 1.
+        tp: GPUs of a tensor-parallel group. Default 1.
+        vocabulary: Words.
+    """
+
+    kind: ClassVar[str | None] = "transformer"
+    algorithms: Algorithms | None = None
+    bytes_per_gradient: int | None = None
+    bytes_per_value: int | None = None
+    ep: int | None = None
+    experts: int | None = None
+    feed_forward: FeedForward | None = None
+    feed_forward_hidden: int | None = None
+    gpus: int | None = None
+    heads: int | None = None
+    hidden: int | None = None
+    hosts: list[int] | None = None
+    iterations: int | None = None
+    kv_heads: int | None = None
+    layers: int | None = None
+    micro_batch: int | None = None
+    microbatches: int | None = None
+    model: TransformerModel | None = None
+    optimizer: Optimizer | None = None
+    pp: int | None = None
+    scale: float | None = None
+    sequence: int | None = None
+    tflops: float | None = None
+    top_k: int | None = None
+    tp: int | None = None
+    vocabulary: int | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2792,6 +2940,12 @@ Fault: TypeAlias = (
 )
 
 
+# What multiplies in the feed-forward part of a layer.
+# "plain": Two matrices, as in GPT-3.
+# "gated": Three: one gates another (Shazeer, "GLU variants improve transformer", 2020).
+FeedForward: TypeAlias = Literal["plain", "gated"]
+
+
 # How a file writes flows.
 # "auto": CSV if the name ends in ".csv", htsim if in ".cm", else HPCC or ConWeave by the number of columns.
 # "csv": Comma-separated with column names: src, dst, size_bytes, and if wanted start_ns, id, after, after_delays_ns,
@@ -2837,6 +2991,10 @@ Framing: TypeAlias = Literal["rocev2", "ns3", "pathweave"]
 # "measured": That of the way measured, by as much rate as a flow that ends there gains: a packet of its window. Grows
 #   as fast as it shrinks.
 IncreaseOver: TypeAlias = Literal["path", "measured"]
+
+
+# How the times of computations vary.
+Jitter: TypeAlias = UniformJitter | LogNormalJitter | PausesJitter
 
 
 # Which algorithm: that of pathweave, of the paper or of its authors' code.
@@ -2967,6 +3125,13 @@ OnSwitch: TypeAlias = Literal["wait", "copies_and_notices", "copies", "notices",
 # "broadcast": Rank 0's vector goes to all; the size is that of the vector.
 # "reduce": Rank 0 ends with the sum of everybody's vector; the size is that of the vector.
 Operation: TypeAlias = Literal["all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce"]
+
+
+# Who keeps the state of the optimizer.
+# "distributed": Data-parallel ranks share it: gradients are scattered, and weights gathered when the next iteration
+#   begins (Rajbhandari et al., "ZeRO", SC 2020, stage 1).
+# "replicated": Every rank has all of it: gradients are all-reduced.
+Optimizer: TypeAlias = Literal["distributed", "replicated"]
 
 
 # What keeps the packets of a flow in order when it changes queues.
@@ -3197,6 +3362,16 @@ Topology: TypeAlias = (
 TorusEnds: TypeAlias = Literal["joined", "open"]
 
 
+# A published model.
+# "gpt-3-175b": 175 billion parameters (Brown et al., "Language models are few-shot learners", 2020, table 2.1).
+# "llama-3-8b": 8 billion parameters (Grattafiori et al., "The Llama 3 herd of models", 2024, table 3).
+# "llama-3-70b": 70 billion parameters (likewise).
+# "llama-3-405b": 405 billion parameters (likewise).
+# "mixtral-8x7b": 47 billion parameters, 13 billion of them active for a token (Jiang et al., "Mixtral of experts",
+#   2024, table 1).
+TransformerModel: TypeAlias = Literal["gpt-3-175b", "llama-3-8b", "llama-3-70b", "llama-3-405b", "mixtral-8x7b"]
+
+
 # How far above the average a round-trip time is whose acknowledgement releases nothing.
 # "by_base": By a base round-trip time: for fabrics, where queues hardly get longer than that.
 # "by_queue": By as much as the average is above the base, but at least a base: for real hosts, where queues may be many
@@ -3241,6 +3416,7 @@ Workload: TypeAlias = (
     | MoeWorkload
     | PipelineWorkload
     | TrainingWorkload
+    | TransformerWorkload
     | ChakraWorkload
     | GoalWorkload
     | SimaiWorkload

@@ -59,7 +59,17 @@ def test_no_library_copies_the_columns(small: pw.Scenario) -> None:
 
 def test_arrow_is_handed_over_by_the_stream_interface(small: pw.Scenario) -> None:
     result = pw.run(small, progress=False)
-    for table in (result.flows, result.series, result.events, result.links, result.jobs, result.activities):
+    for table in (
+        result.flows,
+        result.series,
+        result.events,
+        result.links,
+        result.jobs,
+        result.activities,
+        result.collectives,
+        result.layers,
+        result.critical,
+    ):
         reader = pyarrow.RecordBatchReader.from_stream(table)
         assert sum(batch.num_rows for batch in reader) == len(table)
 

@@ -13,6 +13,14 @@ export interface Summary {
   overall: FlowSummary;
   foreground: FlowSummary | null;
   groups: (FlowSummary & { group: string })[];
+  jobs: { count: number };
+  iterations: Iteration[];
+  critical_paths: { job: number; name: string; words: string; time_ns: number }[];
+}
+/** What the time of a job went to; means over its ranks. */
+export interface Iteration {
+  job: number; name: string; start_ns: number; time_ns: number; ranks: number; computation_ns: number;
+  longest_computation_ns: number; longest_computation_host: number; exposed_ns: Record<string, number>; idle_ns: number;
 }
 
 export interface Cdf { group: string; measure: string; title: string; quantity: Quantity; value: number[]; fraction: number[] }
@@ -68,12 +76,26 @@ export interface Hosts {
   left_out: number; left_out_up_to_ns: number;
 }
 
+/** Collectives, the most exposed first: a list a figure. */
+export interface Collectives {
+  of: number; kind: string[]; layer: string[]; job: (number | null)[]; ranks: number[]; size_bytes: (number | null)[];
+  bus_bandwidth_bps: (number | null)[]; start_ns: number[]; finish_ns: (number | null)[]; spread_ns: number[]; exposed_ns: number[];
+  last_to_start: string[]; slowest_flow: (number | null)[];
+}
+/** A step of the critical path of a job. */
+export interface Step {
+  job: number; kind: "computation" | "message" | "wait"; words: string; activity: string; host: number; peer_host: number | null;
+  flow: number | null; start_ns: number; finish_ns: number;
+}
+
 export interface Run {
   name: string; simulated_ns: number; groups: string[]; schemes: string[];
   cdfs: Cdf[]; charts: Chart[]; fabric: Fabric; frames: Frames; flows: Flows;
   pauses: { of: number; links: PausedLink[]; until_ns: number | null };
   jobs: { of: number; rows: Job[] };
   hosts: Hosts;
+  collectives: Collectives;
+  critical: Step[];
   timeline: { interval_ns: number; rows: { kind: string; total: number; counts: number[] }[]; not_recorded: number };
   faults: Mark[];
 }

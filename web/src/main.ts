@@ -6,6 +6,7 @@ import { firstCurve } from "./first";
 import { comparing, flows } from "./flows";
 import { hostTimeline } from "./hosts";
 import { inspector } from "./inspector";
+import { collectives, criticalPath, waterfall } from "./iterations";
 import { events, jobs } from "./jobs";
 import { overlays, overTime } from "./overtime";
 import { drawnBy, root, section } from "./page";
@@ -41,7 +42,10 @@ const draw = drawnBy(() => {
   section("Over time", overTime);
   section("Pauses", pauses);
   section("Jobs", (cards) => {
+    waterfall(cards);
+    criticalPath(cards);
     hostTimeline(cards);
+    collectives(cards);
     jobs(cards);
   });
   section("Events", events);

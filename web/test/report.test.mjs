@@ -321,6 +321,23 @@ test("the heat map of links shares cursor and zoom with the curves, and its choi
   await page.waitForFunction(() => !location.hash.includes("time="));
 });
 
+test("iterations, their critical path, and collectives are drawn from what the run recorded", async (t) => {
+  const page = await open(t, "small");
+  const bars = page.locator("#iterations svg rect");
+  const summary = await page.evaluate(() => JSON.parse(document.getElementById("summaries").textContent)[0]);
+  // A bar for computation, for exposed all-reduces and for idle time of each.
+  const parts = summary.iterations.map((i) => 1 + Object.keys(i.exposed_ns).length + (i.idle_ns > 0 ? 1 : 0));
+  assert.equal(await bars.count(), parts.reduce((a, b) => a + b));
+  await bars.first().hover();
+  assert.match(await page.locator("#tip").textContent(), /allreduce 0.*computation: /s);
+  assert.equal(await page.locator("#critical-words").textContent(), `${summary.critical_paths[0].words}.`);
+  assert.equal(await page.locator("#critical svg rect").count(), 4);
+  await page.locator("#critical svg rect.choosable").click();
+  assert.match(await chosen(page), /^flow 3$/);
+  assert.match(await page.locator("#jobs").innerText(), /Bus bandwidth of collectives/);
+  assert.match(await page.locator("#jobs").innerText(), /DP all-reduce, bucket \d/);
+});
+
 test("a large run shows some hosts, and says which", async (t) => {
   const page = await open(t, "large");
   assert.match(await page.locator("#timeline .note").first().textContent(), /64 of 1,024 hosts, evenly spaced/);

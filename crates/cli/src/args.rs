@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    CheckArgs, CompareArgs, ConvertArgs, DemoArgs, ExplainArgs, ListArgs, ManArgs, PaperArgs, RunArgs,
-    ScanPeriodArgs, ShowArgs, SweepArgs,
+    CheckArgs, CompareArgs, ConvertArgs, DemoArgs, ExplainArgs, ListArgs, ManArgs, PaperArgs, PlanArgs,
+    RunArgs, ScanPeriodArgs, ShowArgs, SweepArgs,
 };
 use crate::options::Colour;
 
@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Paper(PaperArgs),
     /// Run a scenario with all combinations of field values; resume an interrupted sweep
     Sweep(SweepArgs),
+    /// Compare fabrics, rates and schemes by iteration time and cost; resume an interrupted plan
+    Plan(PlanArgs),
     /// Choose the scan period of ERD receivers by its cost, equation (1) of the paper
     ScanPeriod(ScanPeriodArgs),
     /// Serve a results folder to a browser on this machine: index, reports, runs in progress

@@ -78,6 +78,7 @@ fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::Demo(args) => commands::demo(args),
         Command::Paper(args) => commands::paper(args),
         Command::Sweep(args) => commands::sweep(args),
+        Command::Plan(args) => commands::plan(args),
         Command::ScanPeriod(args) => commands::scan_period(args),
         Command::Lab(args) => lab::lab(args),
         Command::Perf(args) => perf::perf(args),

@@ -27,7 +27,7 @@ pub(crate) struct TraceArgs {
     /// Where a flow's time ends in --fct
     #[arg(long, value_enum, default_value_t = FlowEnd::Delivered, value_name = "END", requires = "fct")]
     fct_end: FlowEnd,
-    /// Write a timeline for ui.perfetto.dev: jobs, flows, queues, pauses, events
+    /// Write a timeline for ui.perfetto.dev: ranks, jobs, flows, queues, pauses, events
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
     /// Write packets as RoCEv2 frames for Wireshark, as they arrive at hosts

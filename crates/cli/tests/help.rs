@@ -30,6 +30,7 @@ fn the_document_is_the_help() {
         "demo",
         "paper",
         "sweep",
+        "plan",
         "scan-period",
         "lab",
         "perf",

@@ -90,6 +90,39 @@ fn a_run_is_explained_and_a_comparison_is_not() {
     assert!(above.err.contains("name the folder of one run; here: results/incast"), "{}", above.err);
 }
 
+/// Four stages of a pipeline, of which host 2 computes three times as long.
+#[test]
+fn an_iteration_is_explained_with_its_slow_rank() {
+    let scenario = "topology = { kind = \"star\", hosts = 4 }\n[[workload]]\nkind = \"pipeline\"\nmicrobatches = 4\n\
+                    activation = \"100KB\"\nforward = \"50us\"\nbackward = \"100us\"\n\
+                    [workload.stragglers]\nslow = [{ hosts = [2], factor = 3.0 }]\n";
+    let lab = Lab::new().file("slow.toml", scenario);
+    assert_eq!(lab.run(&["run", "slow.toml", "--out", "r", "--quiet"]).code, 0);
+    let done = lab.run(&["explain", "r", "--json"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let json: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    let of = |about: &str| {
+        let found = json.as_array().unwrap().iter().find(|finding| finding["about"] == about);
+        found.unwrap_or_else(|| panic!("{about}: {json}"))["words"].as_str().unwrap().to_owned()
+    };
+    let (iteration, path) = (of("iteration"), of("critical path"));
+    assert!(iteration.contains("in the mean of 4 ranks") && iteration.contains("computation"), "{iteration}");
+    assert!(path.contains("host2 is slow: \"") && path.contains("3.00 times the median"), "{path}");
+    let summary = lab.json("r/summary.json");
+    let path = &summary["critical_paths"][0];
+    let job = &summary["iterations"][0];
+    // The path of the only iteration is as long as the iteration.
+    assert_eq!(path["time_ns"], job["time_ns"]);
+    assert_eq!(job["longest_computation_host"], 2);
+    for table in ["collectives.parquet", "layers.parquet", "critical.parquet"] {
+        assert!(lab.path("r").join(table).is_file(), "{table}");
+    }
+    let refused =
+        lab.run(&["check", "slow.toml", "--set", "workload[0].stragglers.slow=[{hosts=[4],factor=2.0}]"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("hosts of the workload are 0 to 3"), "{}", refused.err);
+}
+
 #[test]
 fn the_demo_ends_with_a_sentence_and_a_page() {
     let lab = Lab::new();

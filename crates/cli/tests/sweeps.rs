@@ -396,3 +396,74 @@ fn a_damaged_run_is_made_again() {
     assert!(done.code == 0 && done.err.contains("10 of them finished before"), "{}", done.err);
     assert_eq!(digest(&lab, "out"), before);
 }
+
+const CLUSTER: &str = "\
+schemes = [\"ecmp\", \"rps\"]
+
+[[scenario.workload]]
+kind = \"collective\"
+operation = \"all-to-all\"
+size = \"64KB\"
+
+[[fabric]]
+name = \"four spines\"
+topology = { kind = \"leaf-spine\", leaves = 2, spines = 4, hosts_per_leaf = 4 }
+rates = [\"100Gbps\", \"200Gbps\"]
+
+[[fabric]]
+name = \"one spine\"
+topology = { kind = \"leaf-spine\", leaves = 2, spines = 1, hosts_per_leaf = 4, host_rate = \"100Gbps\" }
+
+[[prices.of]]
+rate = \"100Gbps\"
+switch_port = 100
+optics = 50
+
+[[prices.of]]
+rate = \"200Gbps\"
+switch_port = 200
+optics = 90
+";
+
+#[test]
+fn a_plan_holds_time_against_cost_and_goes_on_where_it_was() {
+    let lab = Lab::new().file("cluster.toml", CLUSTER);
+    let listed = lab.run(&["plan", "cluster.toml", "--out", "p", "--dry-run"]);
+    assert_eq!(listed.code, 0, "{}", listed.err);
+    assert!(
+        listed.out.contains("6 cells, 6 runs") && listed.out.contains("one spine, scheme=rps"),
+        "{}",
+        listed.out
+    );
+    let half = lab.run(&["plan", "cluster.toml", "--out", "p", "--most", "2"]);
+    assert_eq!(half.code, 3, "{}", half.err);
+    assert_eq!(lab.json("p/plan.json")["partial"], true);
+    let before = finished(&lab, "p");
+    assert_eq!(before.len(), 2);
+    let done = lab.run(&["plan", "cluster.toml", "--out", "p"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(done.err.contains("2 of them finished before"), "{}", done.err);
+    let after = finished(&lab, "p");
+    assert!(before.iter().all(|(name, time)| after.get(name) == Some(time)), "made again");
+    let plan = lab.json("p/plan.json");
+    let choices = plan["choices"].as_array().unwrap();
+    assert_eq!((choices.len(), plan["partial"].as_bool()), (6, Some(false)));
+    let of = |field: &str| -> Vec<f64> { choices.iter().map(|c| c[field].as_f64().unwrap()).collect() };
+    let (costs, times) = (of("cost"), of("time_ns"));
+    // 8 host ports, and 4 or 16 ports and transceivers between switches.
+    assert_eq!(costs, [1_400.0, 1_400.0, 3_200.0, 3_200.0, 6_240.0, 6_240.0]);
+    // What is best of its cost is faster than all that is cheaper.
+    let mut fastest = f64::INFINITY;
+    for (choice, &time) in choices.iter().zip(&times) {
+        assert_eq!(choice["best_of_its_cost"], time < fastest, "{choice}");
+        fastest = fastest.min(time);
+    }
+    assert_eq!(choices.last().map(|c| c["fabric"].as_str()), Some(Some("four spines at 200Gbps")));
+    let page = fs::read_to_string(lab.path("p/plan.html")).unwrap();
+    assert_eq!(page.matches("<circle").count(), 6);
+    let bad =
+        Lab::new().file("cluster.toml", &CLUSTER.replace("rate = \"200Gbps\"\n", "rate = \"400Gbps\"\n"));
+    let refused = bad.run(&["plan", "cluster.toml", "--out", "p"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("links of 200Gbps have no price"), "{}", refused.err);
+}

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_results::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, FlowRecord};
+use pathweave_results::{
+    ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, FlowRecord, Parallelism,
+};
 use pathweave_units::{Bytes, Time};
 use pathweave_workload::{Label, MessageGraph, Progress, Task, TaskId};
 
@@ -15,14 +17,26 @@ pub(crate) fn labels(graph: &MessageGraph) -> Vec<ActivityLabel> {
     let record = |label: &Label| ActivityLabel {
         activity: label.activity.clone(),
         part: label.part.clone(),
+        parallelism: label.parallelism.map(parallelism),
         collective: label.collective.map(|collective| CollectiveLabel {
             number: collective.number,
             ranks: collective.ranks,
+            algorithm: collective.algorithm.name(),
             size_bytes: collective.measure.map(|measure| bytes(measure.size)),
             bus_bytes: collective.measure.map(|measure| bytes(measure.bus)),
         }),
     };
     graph.labels().iter().map(record).collect()
+}
+
+const fn parallelism(of: pathweave_workload::Parallelism) -> Parallelism {
+    match of {
+        pathweave_workload::Parallelism::Tensor => Parallelism::Tensor,
+        pathweave_workload::Parallelism::Expert => Parallelism::Expert,
+        pathweave_workload::Parallelism::Data => Parallelism::Data,
+        pathweave_workload::Parallelism::ExpertData => Parallelism::ExpertData,
+        pathweave_workload::Parallelism::Pipeline => Parallelism::Pipeline,
+    }
 }
 
 /// What hosts did until `end`: computations that took time, and messages that were posted. By host, and by start at each.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use pathweave_results::{ActivityLabel, ActivityRecord, FlowRecord, FlowStatus, JobRecord, Role};
+use pathweave_results::{
+    ActivityLabel, ActivityRecord, CriticalStep, FlowRecord, FlowStatus, JobRecord, Role,
+};
 use pathweave_transport::Status;
 use pathweave_units::{Duration, HostId, Time};
 use pathweave_workload::{MessageGraph, TaskId};
@@ -414,6 +416,16 @@ impl<Q> Execution<Q> {
         self.tasks.activity_records(posted, end)
     }
 
+    /// What each job waited for: the chain of tasks, each begun by the end of the one before, that ends with its last one. By
+    /// job, in order of time. Before the records of flows are taken.
+    pub fn critical_steps(&self) -> Vec<CriticalStep> {
+        let posted = |flow: u32| {
+            let sending = self.sending[flow as usize].as_ref()?;
+            Some((&sending.record, self.receiving[flow as usize].finished()))
+        };
+        self.tasks.critical_steps(posted)
+    }
+
     /// One a message, which they are taken from: what its sender knew and what its receiver did. Those never posted keep
     /// the time at which they could have been.
     pub fn flow_records(&mut self) -> Vec<FlowRecord> {
@@ -433,7 +445,9 @@ mod tests {
 
     use pathweave_policy::Service;
     use pathweave_units::Bytes;
-    use pathweave_workload::{CollectiveLabel, Compute, GraphBuilder, Label, Moment, NewMessage, Stream};
+    use pathweave_workload::{
+        Algorithm, CollectiveLabel, Compute, GraphBuilder, Label, Moment, NewMessage, Stream,
+    };
 
     use super::*;
 
@@ -614,6 +628,71 @@ mod tests {
         assert_eq!(execution.flow_records()[first as usize].status, FlowStatus::Unreachable);
     }
 
+    /// Host 0 could compute 2 us from 1 us on, on a core that is busy until 5, and sends to host 1; host 2 sends there, too, and is earlier. Behind
+    /// both host 1 computes, after a delay of 1 us.
+    #[test]
+    fn the_critical_path_goes_back_over_what_was_last() {
+        let mut builder = GraphBuilder::new(3);
+        let group = builder.group("group", None).unwrap();
+        let job = Some(builder.job("job".to_owned(), group).unwrap());
+        let core = Some(builder.core().unwrap());
+        let compute = |host, us, job, core| Compute {
+            host: Some(HostId(host)),
+            duration: Duration::from_us(us),
+            start: Time::ZERO,
+            job,
+            core,
+        };
+        let message = |src, size| NewMessage {
+            src: HostId(src),
+            dst: HostId(1),
+            size: Bytes::new(size),
+            start: Time::ZERO,
+            group,
+            stream: Stream::Own,
+            job,
+        };
+        builder.compute(compute(0, 5, None, core)).unwrap();
+        let own = Compute { start: Time::from_us(1), ..compute(0, 2, job, core) };
+        let own = builder.compute(own).unwrap();
+        let late = builder.message(message(0, 100)).unwrap();
+        let early = builder.message(message(2, 100)).unwrap();
+        let last = builder.compute(compute(1, 4, job, None)).unwrap();
+        builder.after(late, own).unwrap();
+        builder.after(last, late).unwrap();
+        builder.after(last, early).unwrap();
+        builder.delay(last, Duration::from_us(1));
+        let graph = Arc::new(builder.finish().unwrap());
+        let connections = Connections::<()>::new(&graph, |_| &Service::Connection);
+        let mut execution = Execution::new(graph, &[GroupSpec::new(0)], connections, NOTIFICATION);
+        let mut steps = BTreeSet::new();
+        let [late, early] = [0, 2].map(|host| from(&execution, host));
+        assert_eq!(play(&mut execution, &mut steps, Time::from_us(1)), [early]);
+        assert!(execution.critical_steps().is_empty(), "the job goes on");
+        deliver(&mut execution, Time::from_us(3), early);
+        // The computations of the core are over at 5 and at 7 us.
+        assert_eq!(play(&mut execution, &mut steps, Time::from_us(8)), [late]);
+        execution.record_mut(late).unwrap().ideal_fct_ps = 1_000_000;
+        deliver(&mut execution, Time::from_us(10), late);
+        play(&mut execution, &mut steps, Time::from_us(20));
+        let us = |ps: u64| ps / 1_000_000;
+        let path: Vec<_> = execution
+            .critical_steps()
+            .iter()
+            .map(|s| (s.step, s.kind.name(), s.host, us(s.start_ps), us(s.finish_ps), s.lost_ps().map(us)))
+            .collect();
+        assert_eq!(
+            path,
+            [
+                (0, "computation", 0, 0, 5, None),
+                (1, "computation", 0, 5, 7, None),
+                (2, "message", 0, 7, 10, Some(2)),
+                (3, "wait", 1, 10, 11, None),
+                (4, "computation", 1, 11, 15, None),
+            ]
+        );
+    }
+
     #[test]
     fn activities_are_computations_and_exchanges_by_host_and_label() {
         let mut builder = GraphBuilder::new(3);
@@ -625,15 +704,19 @@ mod tests {
                 NewMessage { src, dst, size, start: Time::from_us(start), group, stream: Stream::Own, job };
             builder.message(new).unwrap()
         };
-        let label =
-            |activity: &str, collective| Label { activity: activity.to_owned(), part: None, collective };
+        let label = |activity: &str, collective| Label {
+            activity: activity.to_owned(),
+            part: None,
+            parallelism: None,
+            collective,
+        };
         // Host 0 computes for 4 us, then reduces with host 1: two messages with a gap between them. Two sends that do not
         // overlap, and one that the run ends before.
         builder.label(Some(label("forward", None)));
         let duration = Duration::from_us(4);
         let compute = Compute { host: Some(HostId(0)), duration, start: Time::ZERO, job, core: None };
         let forward = builder.compute(compute).unwrap();
-        let collective = CollectiveLabel { number: 0, ranks: 2, measure: None };
+        let collective = CollectiveLabel { number: 0, ranks: 2, algorithm: Algorithm::Ring, measure: None };
         builder.label(Some(label("all-reduce", Some(collective))));
         for start in [5, 20] {
             let message = send(&mut builder, 0, 1, start);

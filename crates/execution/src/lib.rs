@@ -7,6 +7,7 @@
 //! message ([`SenderTally`], [`ReceiverTally`]). How a message is posted, and what a queue pair is, are the caller's.
 
 mod activities;
+mod causes;
 mod connections;
 mod execution;
 mod flow;

@@ -4,11 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use pathweave_results::{ActivityRecord, FlowRecord, JobRecord};
+use pathweave_results::{ActivityRecord, CriticalStep, FlowRecord, JobRecord};
 use pathweave_units::{Duration, HostId, Time};
 use pathweave_workload::{Job, JobId, JobSpans, Learns, MessageGraph, Moment, Progress, TaskId};
 
 use crate::activities;
+use crate::causes::{Causes, Posted};
 use crate::execution::GroupSpec;
 use crate::part::Part;
 use crate::pending::Pending;
@@ -16,8 +17,13 @@ use crate::pending::Pending;
 /// Something about a task that happens at a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// A notification arrives: what the task waits for has ended elsewhere.
-    Told(TaskId),
+    /// A notification arrives: `by`, which the task waits for, has ended elsewhere.
+    Told {
+        /// The task.
+        task: TaskId,
+        /// What it waits for.
+        by: TaskId,
+    },
     /// A computation is over.
     Computed(TaskId),
     /// The task may begin.
@@ -42,6 +48,7 @@ pub(crate) struct Tasks {
     /// How long it takes until a host knows what has ended at another one.
     notification: Duration,
     progress: Progress,
+    causes: Causes,
     /// Steps to be made at hosts that their drivers do not know of yet, in the order in which they became known.
     news: VecDeque<Due>,
     /// Steps of barriers, which are at no host.
@@ -57,6 +64,7 @@ impl Tasks {
         Tasks {
             notification,
             progress: Progress::new(&graph),
+            causes: Causes::new(&graph),
             news: VecDeque::new(),
             barriers: BinaryHeap::new(),
             pending: Pending::new(&graph, groups),
@@ -91,6 +99,7 @@ impl Tasks {
     /// Adds what has happened in another part.
     pub(crate) fn join(&mut self, other: &Tasks) {
         self.progress.join(&self.graph, &other.progress);
+        self.causes.join(&other.causes);
     }
 
     /// When something happens next that no host knows of yet.
@@ -132,13 +141,16 @@ impl Tasks {
     /// Makes a step at a host, or of a barrier. Returns the message that is to be posted, if it is a message that begins.
     pub(crate) fn step(&mut self, now: Time, host: Option<HostId>, step: Step) -> Option<u32> {
         match step {
-            Step::Told(task) => {
-                self.told(now, host, task);
+            Step::Told { task, by } => {
+                self.told(now, host, task, by);
                 self.pending.remove(now, &self.graph, task);
             }
             Step::Begin(task) => match self.progress.begin(&self.graph, task, now) {
                 None => return Some(task.0),
-                Some(end) => self.push(end, host, Step::Computed(task)),
+                Some(end) => {
+                    self.causes.computes(&self.graph, task, now, end);
+                    self.push(end, host, Step::Computed(task));
+                }
             },
             Step::Computed(task) => {
                 self.over(now, task);
@@ -168,22 +180,27 @@ impl Tasks {
         let graph = self.graph.clone();
         for (next, learns) in graph.informed(task, moment) {
             match learns {
-                Learns::AtOnce => self.told(now, graph.home(next), next),
+                Learns::AtOnce => self.told(now, graph.home(next), next, task),
                 Learns::ByNotification(host) => {
                     self.pending.add(&graph, next);
-                    self.push(now.saturating_add(self.notification), Some(host), Step::Told(next));
+                    self.push(
+                        now.saturating_add(self.notification),
+                        Some(host),
+                        Step::Told { task: next, by: task },
+                    );
                 }
                 Learns::AsBarrier => {
                     self.pending.add(&graph, next);
-                    self.push(now, None, Step::Told(next));
+                    self.push(now, None, Step::Told { task: next, by: task });
                 }
             }
         }
     }
 
-    /// The host of a task knows that one of those it waits for is over.
-    fn told(&mut self, now: Time, host: Option<HostId>, task: TaskId) {
+    /// The host of a task knows that `by`, one of those it waits for, is over.
+    fn told(&mut self, now: Time, host: Option<HostId>, task: TaskId, by: TaskId) {
         if let Some(at) = self.progress.told(&self.graph, task, now) {
+            self.causes.released(task, by);
             self.pending.add(&self.graph, task);
             self.push(at, host, Step::Begin(task));
         }
@@ -208,6 +225,11 @@ impl Tasks {
         end: Time,
     ) -> Vec<ActivityRecord> {
         activities::records(&self.graph, &self.progress, posted, end)
+    }
+
+    /// What each job waited for; `posted` tells of a message that was posted.
+    pub(crate) fn critical_steps<'f>(&self, posted: impl Fn(u32) -> Posted<'f>) -> Vec<CriticalStep> {
+        self.causes.paths(&self.graph, &self.progress, posted)
     }
 
     /// All jobs, with their ends. One whose tasks wait for others begins when the first of them is free.

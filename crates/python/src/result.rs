@@ -85,6 +85,22 @@ impl RunResult {
     fn activities(&self) -> PyResult<Table> {
         Table::from_records(&self.run, results::ACTIVITIES, &self.run.activities).map_err(|e| bug(&e))
     }
+    /// A row a collective: when its ranks began and were through, its bandwidth, what of it was exposed.
+    #[getter]
+    fn collectives(&self) -> PyResult<Table> {
+        Table::from_records(&self.run, results::COLLECTIVES, &results::collectives(&self.run))
+            .map_err(|e| bug(&e))
+    }
+    /// What ranks did for each layer, and what of it was exposed.
+    #[getter]
+    fn layers(&self) -> PyResult<Table> {
+        Table::from_records(&self.run, results::LAYERS, &results::layers(&self.run)).map_err(|e| bug(&e))
+    }
+    /// What each job waited for, step by step: its critical path.
+    #[getter]
+    fn critical(&self) -> PyResult<Table> {
+        Table::from_records(&self.run, results::CRITICAL, &self.run.critical).map_err(|e| bug(&e))
+    }
     /// Pictures of this run, by matplotlib: a `pathweave._plot.Plot`. Needs the extra `pathweave[plots]`.
     #[getter]
     fn plot<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -13,6 +13,22 @@ named_enum! {
     }
 }
 
+named_enum! {
+    /// What ranks that communicate have in common: how training divides its work among them.
+    Parallelism {
+        /// They share each layer.
+        Tensor = "TP",
+        /// They share the experts of a layer.
+        Expert = "EP",
+        /// They have the same weights.
+        Data = "DP",
+        /// They have the same experts, where experts are divided among data-parallel ranks.
+        ExpertData = "DP-EP",
+        /// They have neighbouring stages.
+        Pipeline = "PP",
+    }
+}
+
 /// What a workload calls something that it does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ActivityLabel {
@@ -20,6 +36,8 @@ pub struct ActivityLabel {
     pub activity: String,
     /// What it is done to: a layer, a bucket of gradients, a round.
     pub part: Option<String>,
+    /// What the ranks have in common that it is among.
+    pub parallelism: Option<Parallelism>,
     /// The collective that it is a part of.
     pub collective: Option<CollectiveLabel>,
 }
@@ -32,6 +50,14 @@ impl ActivityLabel {
             None => self.activity.clone(),
         }
     }
+
+    /// What is done, and among which ranks: "DP all-reduce".
+    pub fn kind(&self) -> String {
+        match self.parallelism {
+            Some(parallelism) => format!("{parallelism} {}", self.activity),
+            None => self.activity.clone(),
+        }
+    }
 }
 
 /// A collective operation among ranks.
@@ -41,6 +67,8 @@ pub struct CollectiveLabel {
     pub number: u32,
     /// How many ranks take part.
     pub ranks: u32,
+    /// How it is done: "ring", "direct".
+    pub algorithm: &'static str,
     /// Its size as nccl-tests count it, bytes; `None` where its ranks send different amounts.
     pub size_bytes: Option<u64>,
     /// What its bus bandwidth counts, bytes, likewise.

@@ -45,10 +45,15 @@ impl<R> Get<R> {
     }
 }
 
-const fn column<R>(name: &'static str, unit: &'static str, meaning: &'static str, get: Get<R>) -> Column<R> {
+pub(crate) const fn column<R>(
+    name: &'static str,
+    unit: &'static str,
+    meaning: &'static str,
+    get: Get<R>,
+) -> Column<R> {
     Column { name, unit, nullable: false, meaning, get }
 }
-const fn nullable<R>(
+pub(crate) const fn nullable<R>(
     name: &'static str,
     unit: &'static str,
     meaning: &'static str,
@@ -63,7 +68,7 @@ pub(crate) fn ns(ps: u64) -> f64 {
     ps as f64 / 1_000.0
 }
 
-fn names(all: impl Iterator<Item = &'static str>) -> Vec<String> {
+pub(crate) fn names(all: impl Iterator<Item = &'static str>) -> Vec<String> {
     all.map(str::to_owned).collect()
 }
 fn node_names(run: &RunResult) -> Vec<String> {
@@ -484,6 +489,9 @@ mod tests {
         check(LINKS);
         check(JOBS);
         check(ACTIVITIES);
+        check(crate::COLLECTIVES);
+        check(crate::LAYERS);
+        check(crate::CRITICAL);
     }
 
     proptest! {

@@ -63,7 +63,7 @@ kinds! {
     "number or null": Option<f64>;
     "boolean": bool;
     "string": &str, String;
-    "object": BTreeMap<&str, u64>;
+    "object": BTreeMap<&str, u64>, BTreeMap<String, f64>;
 }
 impl<T> JsonKind for Vec<T> {
     const KIND: &'static str = "array";

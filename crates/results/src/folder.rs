@@ -21,6 +21,12 @@ pub const FILES: &[(&str, &str)] = &[
     ("flows.parquet", "One row a flow."),
     ("jobs.parquet", "One row a job."),
     ("activities.parquet", "What each host did: computations, and its parts in collectives and exchanges."),
+    (
+        "collectives.parquet",
+        "One row a collective: when its ranks began and were through, its bandwidth, what of it was exposed.",
+    ),
+    ("layers.parquet", "What ranks did for each layer, and what of it was exposed."),
+    ("critical.parquet", "What each job waited for, step by step: its critical path."),
     ("series.parquet", "Samples over time."),
     ("events.parquet", "Drops, pauses, retransmissions, timeouts, faults."),
     ("links.parquet", "One row a directed link."),
@@ -144,7 +150,8 @@ impl ResultFolder {
         write_file(&folder.join("summary.json"), &json(summary))?;
         for table in RunTable::ALL {
             let path = folder.join(table.file());
-            parquet_file::write(&path, run, table).map_err(|source| OutputError::Parquet { path, source })?;
+            parquet_file::write_table(&path, run, table)
+                .map_err(|source| OutputError::Parquet { path, source })?;
         }
         write_file(&folder.join("report.html"), &report::html(&[(run, summary)]))
     }

@@ -13,7 +13,10 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
+use crate::collectives::collectives;
 use crate::columns::{self, Column, Get};
+use crate::columns_of_jobs;
+use crate::exposure::layers;
 use crate::records::RunResult;
 
 /// Records a row group: what is held in memory beside the records themselves is one column of these plus the
@@ -32,6 +35,12 @@ pub enum RunTable {
     Jobs,
     /// One row a computation, part in a collective, or run of messages of a host.
     Activities,
+    /// One row a collective.
+    Collectives,
+    /// One row a layer of a job and kind of activity.
+    Layers,
+    /// One row a step of a job's critical path.
+    Critical,
     /// One row a directed link.
     Links,
     /// Samples over time.
@@ -42,21 +51,27 @@ pub enum RunTable {
 
 impl RunTable {
     /// Every table of a run.
-    pub const ALL: [RunTable; 6] = [
+    pub const ALL: [RunTable; 9] = [
         RunTable::Flows,
         RunTable::Jobs,
         RunTable::Activities,
+        RunTable::Collectives,
+        RunTable::Layers,
+        RunTable::Critical,
+        RunTable::Links,
         RunTable::Series,
         RunTable::Events,
-        RunTable::Links,
     ];
 
     /// The name of its file in the folder of a run.
-    pub fn file(self) -> &'static str {
+    pub const fn file(self) -> &'static str {
         match self {
             RunTable::Flows => "flows.parquet",
             RunTable::Jobs => "jobs.parquet",
             RunTable::Activities => "activities.parquet",
+            RunTable::Collectives => "collectives.parquet",
+            RunTable::Layers => "layers.parquet",
+            RunTable::Critical => "critical.parquet",
             RunTable::Links => "links.parquet",
             RunTable::Series => "series.parquet",
             RunTable::Events => "events.parquet",
@@ -66,26 +81,29 @@ impl RunTable {
 
 /// A table of a run as the bytes of its Parquet file.
 pub fn table_bytes(run: &RunResult, table: RunTable) -> Result<Vec<u8>, ParquetError> {
-    write_table(Vec::new(), run, table)
+    write_table_to(Vec::new(), run, table)
 }
 
-fn write_table<W: io::Write + Send>(out: W, run: &RunResult, table: RunTable) -> Result<W, ParquetError> {
+/// Writes a table to a new file at `path`.
+pub(crate) fn write_table(path: &Path, run: &RunResult, table: RunTable) -> Result<(), ParquetError> {
+    let file = io::BufWriter::with_capacity(1 << 20, File::create(path)?);
+    let file = write_table_to(file, run, table)?.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.sync_all()?;
+    Ok(())
+}
+
+fn write_table_to<W: io::Write + Send>(out: W, run: &RunResult, table: RunTable) -> Result<W, ParquetError> {
     match table {
         RunTable::Flows => write_to(out, run, columns::FLOWS, &run.flows),
         RunTable::Jobs => write_to(out, run, columns::JOBS, &run.jobs),
         RunTable::Activities => write_to(out, run, columns::ACTIVITIES, &run.activities),
+        RunTable::Collectives => write_to(out, run, columns_of_jobs::COLLECTIVES, &collectives(run)),
+        RunTable::Layers => write_to(out, run, columns_of_jobs::LAYERS, &layers(run)),
+        RunTable::Critical => write_to(out, run, columns_of_jobs::CRITICAL, &run.critical),
         RunTable::Links => write_to(out, run, columns::LINKS, &run.links),
         RunTable::Series => write_to(out, run, columns::SERIES, &run.series),
         RunTable::Events => write_to(out, run, columns::EVENTS, &run.events),
     }
-}
-
-/// Writes a table of a run to a new file at `path`.
-pub(crate) fn write(path: &Path, run: &RunResult, table: RunTable) -> Result<(), ParquetError> {
-    let file = io::BufWriter::with_capacity(1 << 20, File::create(path)?);
-    let file = write_table(file, run, table)?.into_inner().map_err(io::IntoInnerError::into_error)?;
-    file.sync_all()?;
-    Ok(())
 }
 
 fn write_to<W: io::Write + Send, R>(

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::activities::{ActivityLabel, ActivityRecord};
 use crate::counters::flow_counters;
+use crate::critical::CriticalStep;
 use crate::departures::Departures;
 use crate::described::{described, kinds};
 use crate::events::{EventKind, EventRecord};
@@ -45,6 +46,8 @@ pub struct RunResult {
     pub labels: Vec<ActivityLabel>,
     /// What hosts did, as far as their workloads have a word for it: by host, and by start at each.
     pub activities: Vec<ActivityRecord>,
+    /// What each job waited for: the chain of computations and messages that its last one ended, by job and in order.
+    pub critical: Vec<CriticalStep>,
     /// What load balancing in the switches did.
     pub balancing: BalancingTotals,
     /// One record an external switch with a middlebox.

@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use crate::columns::ns;
 use crate::counters::flow_counters;
+use crate::critical::{CriticalPathSummary, critical_paths};
 use crate::departures::Departures;
 use crate::described::{described, kinds};
+use crate::exposure::{IterationSummary, iterations};
 use crate::middlebox::MiddleboxTotals;
 use crate::parquet_file::SCHEMA_VERSION;
 use crate::records::{EndReason, Fidelity, FlowRecord, FlowStatus, JobRecord, Role, RunResult};
@@ -43,6 +45,10 @@ described! {
         pub fabric: FabricSummary,
         /// Jobs of foreground groups.
         pub jobs: JobSummary,
+        /// What the time of the longest 64 of these jobs went to, by start; of those whose workload says what ranks do.
+        pub iterations: Vec<IterationSummary>,
+        /// What each of these jobs waited for, in the same order.
+        pub critical_paths: Vec<CriticalPathSummary>,
         /// Counts of each external switch with a middlebox.
         pub middleboxes: Vec<MiddleboxTotals>,
         /// Data packets as they left their hosts, with `observe.departures`.
@@ -214,6 +220,7 @@ impl Summary {
     /// The figures of `run`.
     pub fn from_run(run: &RunResult) -> Self {
         let info = &run.info;
+        let iterations = iterations(run);
         let over = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
         Summary {
             schema: SCHEMA_NAME,
@@ -243,6 +250,8 @@ impl Summary {
             groups: group_summaries(run),
             fabric: FabricSummary::from_run(run),
             jobs: job_summary(run),
+            critical_paths: critical_paths(run, &iterations),
+            iterations,
             middleboxes: run.middleboxes.clone(),
             departures: run.departures.clone(),
         }

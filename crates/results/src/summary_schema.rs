@@ -1,8 +1,10 @@
 //! What `summary.json` holds, for the documentation: each of its types is declared once, by `described!`, and brings its
 //! table of fields with it.
 
+use crate::critical::CriticalPathSummary;
 use crate::departures::{Departures, Gaps, PathLength};
 use crate::described::Field;
+use crate::exposure::IterationSummary;
 use crate::middlebox::MiddleboxTotals;
 use crate::records::BalancingTotals;
 use crate::stats::Distribution;
@@ -61,6 +63,16 @@ pub const SUMMARY: &[Object] = &[
         path: "jobs",
         meaning: "Jobs: graphs of messages that complete as a whole.",
         fields: JobSummary::FIELDS,
+    },
+    Object {
+        path: "iterations[]",
+        meaning: "What the time of a job went to. Times are means over its ranks.",
+        fields: IterationSummary::FIELDS,
+    },
+    Object {
+        path: "critical_paths[]",
+        meaning: "What a job waited for: the chain of computations and messages, each begun by the end of the one before, that ends with its last one.",
+        fields: CriticalPathSummary::FIELDS,
     },
     Object {
         path: "middleboxes[]",

@@ -7,7 +7,10 @@ use std::path::Path;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
-use pathweave_results::{ACTIVITIES, EVENTS, FLOWS, JOBS, LINKS, ResultFolder, RunResult, SERIES, Summary};
+use pathweave_results::{
+    ACTIVITIES, COLLECTIVES, CRITICAL, EVENTS, FLOWS, JOBS, LAYERS, LINKS, ResultFolder, RunResult, RunTable,
+    SERIES, Summary, collectives, layers,
+};
 use support::{Shape, run};
 
 fn rows(folder: &Path, name: &str) -> Vec<Row> {
@@ -79,6 +82,9 @@ fn every_file_has_the_columns_of_its_table_and_a_row_a_record() {
     check(&folder, "links.parquet", LINKS, run.links.len());
     check(&folder, "jobs.parquet", JOBS, run.jobs.len());
     check(&folder, "activities.parquet", ACTIVITIES, run.activities.len());
+    check(&folder, "collectives.parquet", COLLECTIVES, collectives(&run).len());
+    check(&folder, "layers.parquet", LAYERS, layers(&run).len());
+    check(&folder, "critical.parquet", CRITICAL, run.critical.len());
 }
 
 #[test]
@@ -100,7 +106,7 @@ fn events_and_links_come_back_as_they_were() {
 #[test]
 fn a_run_without_records_has_files_without_rows() {
     let (_dir, folder) = written(&RunResult::default());
-    for name in ["flows", "series", "events", "links", "jobs", "activities"] {
-        assert!(rows(&folder, &format!("{name}.parquet")).is_empty());
+    for table in RunTable::ALL {
+        assert!(rows(&folder, table.file()).is_empty(), "{table:?}");
     }
 }

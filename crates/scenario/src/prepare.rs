@@ -7,12 +7,11 @@ use std::sync::Arc;
 use pathweave_sim::{Blame, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, StopConfig};
 use pathweave_topo::{PathSets, RoutingConfig, TopoError, Topology, Wanted};
 use pathweave_units::Rng;
-use pathweave_workload::{
-    FileError, GraphBuilder, GraphError, MessageGraph, Traffic, WorkloadEnv, WorkloadError,
-};
+use pathweave_workload::{FileError, GraphBuilder, GraphError, MessageGraph, WorkloadEnv, WorkloadError};
 
 use crate::idle;
 use crate::load::Loaded;
+use crate::model::WorkloadEntry;
 use crate::model::validate::out_of_range;
 use crate::resolved;
 use crate::run;
@@ -189,7 +188,7 @@ impl Loaded {
             let env = workload.pool.as_ref().map_or(&env, |pool| &pools[pool]);
             if let Err(why) = workload.to_config().generate(env, &mut builder) {
                 let path = FieldPath::root().key("workload").index(i);
-                found.push(self.place(workload_error(&path, &workload.traffic, &why)));
+                found.push(self.place(workload_error(&path, workload, &why)));
             }
         }
         Diagnostics::check(found)?;
@@ -335,17 +334,20 @@ fn paths_error(why: &TopoError) -> Diagnostic {
     }
 }
 
-fn workload_error(path: &FieldPath, traffic: &Traffic, why: &WorkloadError) -> Diagnostic {
+fn workload_error(path: &FieldPath, workload: &WorkloadEntry, why: &WorkloadError) -> Diagnostic {
     match why {
-        WorkloadError::Field { field, value, allowed, .. } => out_of_range(path.key(field), value, allowed),
+        WorkloadError::Field { field, value, allowed, .. } => {
+            let path = field.split('.').fold(path.clone(), |path, name| path.key(name));
+            out_of_range(path, value, allowed)
+        }
         WorkloadError::Flow { index, field, message, .. } => {
             let flow = path.key("flows").index(usize::try_from(*index).unwrap_or(usize::MAX));
             Diagnostic::new(field.map_or(flow.clone(), |field| flow.key(field)), message)
         }
         // The file is where the mistake is; the scenario is where it is named.
         WorkloadError::File(FileError { file, .. }) => {
-            let mut traffic = traffic.clone();
-            let named: Vec<_> = traffic.files().into_iter().map(|(field, name)| (field, &*name)).collect();
+            let mut workload = workload.clone();
+            let named: Vec<_> = workload.files().into_iter().map(|(field, name)| (field, &*name)).collect();
             let field = named.iter().find(|(_, name)| *name == file).or(named.first());
             Diagnostic::new(field.map_or(path.clone(), |(field, _)| path.key(field)), why.to_string())
         }

@@ -82,7 +82,7 @@ fn each_file<E>(scenario: &mut Scenario, rename: impl Fn(&str) -> Result<String,
         rename_path(path)?;
     }
     for workload in &mut scenario.workload {
-        for (_, file) in workload.traffic.files() {
+        for (_, file) in workload.files() {
             *file = rename(file)?;
         }
     }

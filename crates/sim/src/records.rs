@@ -51,6 +51,7 @@ impl Central<'_> {
             jobs: joined.jobs,
             labels: joined.labels,
             activities: joined.activities,
+            critical: joined.critical,
             balancing: balancing(whole),
             middleboxes: edge::totals(&spec.topology, middlebox),
             departures,

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pathweave_execution::Execution;
 use pathweave_fabric::{Fabric, PortId};
-use pathweave_results::{ActivityLabel, ActivityRecord, FlowRecord, JobRecord};
+use pathweave_results::{ActivityLabel, ActivityRecord, CriticalStep, FlowRecord, JobRecord};
 use pathweave_units::{HostId, Time};
 
 use crate::agenda::{Item, Rank};
@@ -24,6 +24,7 @@ pub(crate) struct Joined {
     pub(crate) jobs: Vec<JobRecord>,
     pub(crate) labels: Vec<ActivityLabel>,
     pub(crate) activities: Vec<ActivityRecord>,
+    pub(crate) critical: Vec<CriticalStep>,
 }
 
 impl<'s, 'a, const C: usize> Whole<'s, 'a, C> {
@@ -98,6 +99,7 @@ impl<'s, 'a, const C: usize> Whole<'s, 'a, C> {
         Joined {
             labels: execution.labels(),
             activities: execution.activity_records(end),
+            critical: execution.critical_steps(),
             jobs: execution.job_records(),
             flows: execution.flow_records(),
         }

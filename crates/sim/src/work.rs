@@ -56,7 +56,7 @@ impl<const C: usize> Shard<'_, C> {
     fn enter(&mut self, Due { at, host, step }: Due) {
         match step {
             // It comes from another host.
-            Step::Told(_) => self.mail(at, host, Rank::Step(step), Item::Step(step)),
+            Step::Told { .. } => self.mail(at, host, Rank::Step(step), Item::Step(step)),
             Step::Computed(_) | Step::Begin(_) => self.later(at, host, Item::Step(step)),
         }
     }

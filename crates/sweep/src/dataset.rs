@@ -7,6 +7,7 @@ use std::path::Path;
 
 use pathweave_results::{PROGRESS_FILE, Progress};
 
+use crate::choice::Choices;
 use crate::error::{SweepError, io_error};
 use crate::plan::Plan;
 use crate::record::{Files, MARK, Record};
@@ -15,9 +16,22 @@ use crate::store::{LOCK, RUNS, RunStore, names};
 use crate::summary::{SCHEMA, SweepSummary};
 
 const SUMMARY: &str = "summary.json";
+/// What comes of the plan of a cluster.
+const CHOICES: &str = "plan.json";
+const CHOICES_PAGE: &str = "plan.html";
 /// Files and folders of a dataset. A folder with anything else in it is not ours.
-const OURS: [&str; 8] =
-    [RUNS, LOCK, SUMMARY, "report.html", "runs.parquet", "summary.parquet", PROGRESS_FILE, ".progress.json"];
+const OURS: [&str; 10] = [
+    RUNS,
+    LOCK,
+    SUMMARY,
+    "report.html",
+    "runs.parquet",
+    "summary.parquet",
+    CHOICES,
+    CHOICES_PAGE,
+    PROGRESS_FILE,
+    ".progress.json",
+];
 
 /// The folder of a sweep, ours alone while this lives.
 #[derive(Debug)]
@@ -97,6 +111,14 @@ impl Dataset {
         let mut text = serde_json::to_vec_pretty(summary).expect("plain data with text keys serialises");
         text.push(b'\n');
         self.store.file(SUMMARY, &text)
+    }
+
+    /// Writes what comes of a plan of a cluster beside the rest.
+    pub fn write_choices(&self, choices: &Choices) -> Result<(), SweepError> {
+        let mut text = serde_json::to_vec_pretty(choices).expect("plain data with text keys serialises");
+        text.push(b'\n');
+        self.store.file(CHOICES, &text)?;
+        self.store.file(CHOICES_PAGE, choices.html().as_bytes())
     }
 }
 

@@ -4,6 +4,8 @@
 
 mod best;
 mod cells;
+mod choice;
+mod cluster;
 mod dataset;
 mod error;
 mod model;
@@ -17,6 +19,8 @@ mod table;
 
 pub use best::Best;
 pub use cells::{Axis, AxisKind, Cell};
+pub use choice::{Choice, Choices};
+pub use cluster::{ClusterFile, ClusterPlan, Cost, FabricChoice, PriceOf, Prices};
 pub use dataset::Dataset;
 pub use error::SweepError;
 pub use model::{

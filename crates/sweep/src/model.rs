@@ -136,6 +136,12 @@ pub enum TableName {
     Jobs,
     /// What each host did, one row a computation, part in a collective, or run of messages.
     Activities,
+    /// One row a collective.
+    Collectives,
+    /// What ranks did for each layer.
+    Layers,
+    /// What each job waited for, step by step.
+    Critical,
     /// One row a directed link.
     Links,
     /// Samples over time.
@@ -160,6 +166,9 @@ impl TableName {
             TableName::Flows => RunTable::Flows,
             TableName::Jobs => RunTable::Jobs,
             TableName::Activities => RunTable::Activities,
+            TableName::Collectives => RunTable::Collectives,
+            TableName::Layers => RunTable::Layers,
+            TableName::Critical => RunTable::Critical,
             TableName::Links => RunTable::Links,
             TableName::Series => RunTable::Series,
             TableName::Events => RunTable::Events,

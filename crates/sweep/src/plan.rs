@@ -70,13 +70,17 @@ impl Plan {
     }
 
     fn read_document(document: &Document, name: &str) -> Result<Self, SweepError> {
-        let file: SweepFile = document.to()?;
-        let (axes, cells) = cells::cells(&file, document)?;
-        let seeds = cells::seeds(&file);
+        Self::of_file(&document.to()?, document, name)
+    }
+
+    /// Of a sweep that `document` has or stands for: mistakes are told with their places there.
+    pub(crate) fn of_file(file: &SweepFile, document: &Document, name: &str) -> Result<Self, SweepError> {
+        let (axes, cells) = cells::cells(file, document)?;
+        let seeds = cells::seeds(file);
         let mut plan = Plan {
             name: file.name.clone().unwrap_or_else(|| name.to_owned()),
-            metric: metric(&file, document)?,
-            compare: compare(&file, &axes, document)?,
+            metric: metric(file, document)?,
+            compare: compare(file, &axes, document)?,
             keep: match file.report.runs {
                 Kept::Figures => Keep::Tables(file.tables.clone()),
                 Kept::Kept => Keep::Whole,
@@ -87,7 +91,7 @@ impl Plan {
             runs_of: Vec::new(),
             runs: Vec::new(),
         };
-        plan.load(&file, document)?;
+        plan.load(file, document)?;
         Ok(plan)
     }
 

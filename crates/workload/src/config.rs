@@ -10,6 +10,7 @@ use crate::graph::MessageGraph;
 use crate::kinds::Traffic;
 use crate::sink::Sink;
 pub use crate::sink::between_name;
+use crate::stragglers::Stragglers;
 
 /// One workload of a scenario. Several may run together, each with a scheme of its own.
 ///
@@ -35,6 +36,9 @@ pub struct WorkloadConfig {
     /// When it starts, since the start of the run.
     #[serde(default)]
     pub start: Duration,
+    /// How long its computations really take, where hosts differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stragglers: Option<Stragglers>,
     /// What is sent. Fields it does not know are refused there, as serde cannot do both here.
     #[serde(flatten)]
     pub traffic: Traffic,
@@ -43,7 +47,14 @@ pub struct WorkloadConfig {
 impl WorkloadConfig {
     /// A workload with defaults for everything but its traffic.
     pub fn new(traffic: Traffic) -> Self {
-        WorkloadConfig { group: None, scheme: None, between_sites: None, start: Duration::ZERO, traffic }
+        WorkloadConfig {
+            group: None,
+            scheme: None,
+            between_sites: None,
+            start: Duration::ZERO,
+            stragglers: None,
+            traffic,
+        }
     }
     /// The name under which results are reported.
     pub fn group_name(&self) -> &str {
@@ -56,7 +67,11 @@ impl WorkloadConfig {
     pub fn generate(&self, env: &WorkloadEnv, out: &mut GraphBuilder) -> Result<(), WorkloadError> {
         let (scheme, between) = (self.scheme.as_deref(), self.between_sites.as_deref());
         let mut sink = Sink::new(env, out, self.group_name(), scheme, between, self.start)?;
-        self.traffic.generate(&mut sink)
+        if let Some(stragglers) = &self.stragglers {
+            sink.slow_down(stragglers)?;
+        }
+        self.traffic.generate(&mut sink)?;
+        sink.check_stragglers()
     }
 }
 
@@ -165,6 +180,32 @@ mod tests {
         assert!(pool.messages().iter().all(|message| message.group.index() == 1));
         let one = build(&[config], &WorkloadEnv::new(4, Rate::from_gbps(100))).unwrap_err().to_string();
         assert!(one.contains("between_sites") && one.contains("several data centres"), "{one}");
+    }
+
+    #[test]
+    fn stragglers_slow_the_computations_of_their_hosts_and_nothing_else() {
+        let of = |stragglers: serde_json::Value| {
+            let mut config = json!({"kind": "pipeline", "microbatches": 2, "activation": "1KB", "forward": "10us",
+                "backward": "20us"});
+            config["stragglers"] = stragglers;
+            let env = WorkloadEnv::new(2, Rate::from_gbps(8));
+            build(&[parse(config).unwrap()], &env).map(|w| w.graph).map_err(|why| why.to_string())
+        };
+        let plain = of(json!(null)).unwrap();
+        let slow = of(json!({"slow": [{"hosts": [1], "factor": 3.0}]})).unwrap();
+        assert_eq!(plain.messages(), slow.messages());
+        let sum = |graph: &MessageGraph, host: u32| -> u64 {
+            let computes = graph.computes().iter().filter(|c| c.host.is_some_and(|h| h.0 == host));
+            computes.map(|c| c.duration.as_ps()).sum()
+        };
+        assert_eq!((sum(&slow, 0), sum(&slow, 1)), (sum(&plain, 0), 3 * sum(&plain, 1)));
+        let jitter = of(json!({"jitter": {"kind": "uniform", "low": 1.0, "high": 2.0}})).unwrap();
+        assert!(sum(&jitter, 0) > sum(&plain, 0) && sum(&jitter, 0) != sum(&jitter, 1));
+        let error = of(json!({"slow": [{"hosts": [2], "factor": 3.0}]})).unwrap_err();
+        assert!(error.contains("stragglers.slow.hosts = 2: hosts of the workload are 0 to 1"), "{error}");
+        let idle = parse(json!({"kind": "permutation", "size": "1KB", "stragglers": {}})).unwrap();
+        let error = build(&[idle], &WorkloadEnv::new(2, Rate::from_gbps(8))).unwrap_err().to_string();
+        assert!(error.contains("nothing does in this one"), "{error}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use pathweave_units::{Bytes, Duration, HostId, Time};
 
+use crate::algorithm::Algorithm;
 use crate::edges::Edges;
 
 /// Bits of a process's number on its host, in the label of a connection.
@@ -70,8 +71,25 @@ pub struct Label {
     pub activity: String,
     /// What it is done to, as far as the workload says: a layer, a bucket of gradients, a node of a trace.
     pub part: Option<String>,
+    /// Which ranks of a training job it is among, where the workload says.
+    pub parallelism: Option<Parallelism>,
     /// The collective that the task is a step of.
     pub collective: Option<CollectiveLabel>,
+}
+
+/// What ranks that communicate have in common: how training divides its work among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Parallelism {
+    /// Ranks that share each layer (TP).
+    Tensor,
+    /// Ranks that share the experts of a layer (EP).
+    Expert,
+    /// Ranks with the same weights (DP).
+    Data,
+    /// Ranks with the same experts, where experts are divided among data-parallel ranks.
+    ExpertData,
+    /// Ranks of neighbouring stages (PP).
+    Pipeline,
 }
 
 /// A collective operation among ranks. Its kind is the activity of its label.
@@ -81,6 +99,8 @@ pub struct CollectiveLabel {
     pub number: u32,
     /// How many ranks take part.
     pub ranks: u32,
+    /// How it is done.
+    pub algorithm: Algorithm,
     /// What its bandwidth counts; `None` where its ranks send different amounts.
     pub measure: Option<Measure>,
 }

@@ -23,6 +23,7 @@
 //! # Ok::<(), pathweave_workload::WorkloadError>(())
 //! ```
 
+mod algorithm;
 mod bounds;
 mod builder;
 mod cdf;
@@ -40,13 +41,15 @@ mod kinds;
 mod progress;
 mod registry;
 mod sink;
+mod stragglers;
 #[cfg(test)]
 mod testing;
 
+pub use algorithm::Algorithm;
 pub use bounds::{Bounds, JobSpans};
 pub use builder::{Draft, GraphBuilder, MAX_DEPENDENCIES, MAX_TASKS, NewMessage, Stream};
 pub use cdf::{BuiltinCdf, CdfScale, SizeCdf, builtin_cdfs};
-pub use collective::{Algorithm, Algorithms, Operation};
+pub use collective::{Algorithms, Operation};
 pub use config::{Workload, WorkloadConfig, between_name, build};
 pub use env::WorkloadEnv;
 pub use error::{FileError, GraphError, WorkloadError};
@@ -59,12 +62,14 @@ pub use files::{
 pub use formats::{FLOW_LISTS, FlowListFormat, ParseFlows, TRACES, TraceFormat, WriteFlows};
 pub use graph::{
     CollectiveLabel, Compute, CoreId, Group, GroupId, Job, JobId, Label, Learns, MAX_MESSAGE_SIZE, Measure,
-    Message, MessageGraph, Moment, Task, TaskId,
+    Message, MessageGraph, Moment, Parallelism, Task, TaskId,
 };
 pub use kinds::{
-    AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, Draw, Exchange, FlowFormat, FlowSpec, Flows,
-    Goal, Incast, LoadOf, Model, Moe, Pairs, Pattern, Permutation, Pipeline, Placement, Poisson,
-    RingAllReduce, Schedule, SimAi, Traffic, Training, builtin_simai, check_flows,
+    AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, Draw, Exchange, FeedForward, FlowFormat,
+    FlowSpec, Flows, Goal, Incast, LoadOf, Model, Moe, Optimizer, Pairs, Pattern, Permutation, Pipeline,
+    Placement, Poisson, RingAllReduce, Schedule, SimAi, Traffic, Training, Transformer, TransformerModel,
+    builtin_simai, check_flows,
 };
 pub use progress::Progress;
 pub use registry::{FieldInfo, WorkloadInfo, workloads};
+pub use stragglers::{Jitter, Slow, Stragglers};

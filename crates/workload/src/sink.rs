@@ -1,15 +1,18 @@
 //! Where a generator puts its messages: a builder, seen from one workload.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 
 use pathweave_units::{Bytes, Duration, Rng, Time, derive_seed};
 
+use crate::algorithm::Algorithm;
 use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
 use crate::counts::Counts;
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, GraphError, WorkloadError};
-use crate::graph::{CollectiveLabel, Compute, CoreId, GroupId, JobId, Label, Measure, Moment};
+use crate::graph::{CollectiveLabel, Compute, CoreId, GroupId, JobId, Label, Measure, Moment, Parallelism};
+use crate::stragglers::{Pace, Stragglers, parse_trace};
 
 /// Files beyond this size are refused, so that a wrong path cannot fill the memory.
 const MAX_FILE_BYTES: u64 = 4 << 30;
@@ -34,6 +37,20 @@ pub fn between_name(name: &str) -> String {
     format!("{name} between sites")
 }
 
+/// What the messages of a collective are steps of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Steps<'a> {
+    /// Its kind: "all-reduce", "dispatch".
+    pub(crate) kind: &'a str,
+    /// How many ranks take part.
+    pub(crate) ranks: usize,
+    pub(crate) algorithm: Algorithm,
+    /// What its bandwidth counts, if all ranks send alike.
+    pub(crate) measure: Option<Measure>,
+    /// What its ranks have in common.
+    pub(crate) parallelism: Option<Parallelism>,
+}
+
 /// A builder seen from one workload: adds its group and start, and puts its name on errors.
 pub(crate) struct Sink<'a> {
     pub(crate) env: &'a WorkloadEnv,
@@ -47,6 +64,8 @@ pub(crate) struct Sink<'a> {
     nth: u64,
     /// Collectives so far.
     collectives: u32,
+    /// How long computations take at each host, where that differs.
+    pace: Option<Pace>,
 }
 
 impl<'a> Sink<'a> {
@@ -67,12 +86,34 @@ impl<'a> Sink<'a> {
         let nth = builder.next_use(group);
         // What a workload before this one did is not what this one does.
         builder.label(None);
-        let sink = Sink { env, builder, name, group, between, start, nth, collectives: 0 };
+        let sink = Sink { env, builder, name, group, between, start, nth, collectives: 0, pace: None };
         match between_sites {
             Some(scheme) if env.sites.is_empty() => {
                 sink.bad("between_sites", scheme, "a topology of several data centres, such as cross-dc")
             }
             _ => Ok(sink),
+        }
+    }
+    /// Computations from now on take as long as these stragglers make them.
+    pub(crate) fn slow_down(&mut self, stragglers: &Stragglers) -> Result<(), WorkloadError> {
+        let hosts = self.env.hosts;
+        if let Err((field, value, allowed)) = stragglers.check(hosts) {
+            return self.bad(field, value, allowed);
+        }
+        let trace = match &stragglers.trace {
+            Some(file) => parse_trace(&self.read(file)?, file, hosts)?,
+            None => BTreeMap::new(),
+        };
+        self.pace = Some(Pace::new(stragglers, trace, derive_seed(self.env.seed, self.name, self.nth)));
+        Ok(())
+    }
+    /// Refuses stragglers of a workload in which nothing computes.
+    pub(crate) fn check_stragglers(&self) -> Result<(), WorkloadError> {
+        match &self.pace {
+            Some(pace) if pace.computations() == 0 => {
+                self.bad("stragglers", "set", "a workload that computes; nothing does in this one")
+            }
+            _ => Ok(()),
         }
     }
     /// A random stream of this workload. Seeded by name, so that neither the order of workloads nor their schemes
@@ -115,6 +156,7 @@ impl<'a> Sink<'a> {
         job: JobId,
     ) -> Result<Draft, WorkloadError> {
         let start = self.instant(Duration::ZERO)?;
+        let duration = self.pace.as_mut().map_or(duration, |pace| pace.time(host, duration));
         let result = self.builder.compute(Compute {
             host: Some(self.env.member(host)),
             duration,
@@ -131,24 +173,24 @@ impl<'a> Sink<'a> {
     }
     /// Tasks from now on do this, to this part of the whole; results show it.
     pub(crate) fn doing(&mut self, activity: &str, part: impl Display) {
-        self.builder.label(Some(label(activity, Some(part.to_string()), None)));
+        self.builder.label(Some(label(activity, Some(part.to_string()))));
+    }
+    /// The same, of messages among ranks that have this in common.
+    pub(crate) fn doing_among(&mut self, parallelism: Parallelism, activity: &str, part: impl Display) {
+        let label = label(activity, Some(part.to_string()));
+        self.builder.label(Some(Label { parallelism: Some(parallelism), ..label }));
     }
     /// Tasks from now on do this, and there is no more to say.
     pub(crate) fn doing_only(&mut self, activity: &str) {
-        self.builder.label(Some(label(activity, None, None)));
+        self.builder.label(Some(label(activity, None)));
     }
-    /// Tasks from now on are steps of a new collective of this kind among so many ranks; `measure` is what its bandwidth
-    /// counts, if all ranks send alike.
-    pub(crate) fn collective(
-        &mut self,
-        kind: &str,
-        part: impl Display,
-        ranks: usize,
-        measure: Option<Measure>,
-    ) {
-        let collective = CollectiveLabel { number: self.collectives, ranks: ranks as u32, measure };
+    /// Tasks from now on are steps of a new collective.
+    pub(crate) fn collective(&mut self, part: impl Display, steps: Steps<'_>) {
+        let Steps { kind, ranks, algorithm, measure, parallelism } = steps;
+        let number = self.collectives;
         self.collectives += 1;
-        self.builder.label(Some(label(kind, Some(part.to_string()), Some(collective))));
+        let collective = Some(CollectiveLabel { number, ranks: ranks as u32, algorithm, measure });
+        self.builder.label(Some(Label { parallelism, collective, ..label(kind, Some(part.to_string())) }));
     }
     /// Errors about `task` call it by this name.
     pub(crate) fn name_task(&mut self, task: Draft, name: &str) {
@@ -243,8 +285,8 @@ impl<'a> Sink<'a> {
     }
 }
 
-fn label(activity: &str, part: Option<String>, collective: Option<CollectiveLabel>) -> Label {
-    Label { activity: activity.to_owned(), part, collective }
+fn label(activity: &str, part: Option<String>) -> Label {
+    Label { activity: activity.to_owned(), part, parallelism: None, collective: None }
 }
 
 fn read_text(path: &Path, file: &str, most: u64) -> Result<String, FileError> {

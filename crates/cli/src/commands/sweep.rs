@@ -3,7 +3,7 @@
 use clap::Args;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -33,6 +33,13 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) making: Making,
+}
+
+/// How the runs of a sweep or plan are made.
+#[derive(Args, Debug)]
+pub(crate) struct Making {
+    #[command(flatten)]
     pub(crate) cores: Cores,
     /// Execute at most N runs, then stop; the same command resumes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -50,49 +57,70 @@ pub(crate) struct SweepArgs {
 pub(crate) fn sweep(args: &SweepArgs) -> Result<Outcome, Failure> {
     let plan = Plan::read(&args.sweep).map_err(failure)?;
     let path = args.out.clone().unwrap_or_else(|| super::default_folder(&format!("{}-sweep", plan.name)));
+    let Some(made) = make(&args.making, &plan, &path)? else { return Ok(Outcome::Done) };
+    if args.making.talk.json {
+        terminal::out(&super::json(&made.summary));
+    } else {
+        if !args.making.talk.quiet {
+            let table = pathweave_sweep::table(&plan, &made.summary);
+            terminal::out(&format!("{table}dataset digest: {}\n", made.summary.digest));
+        }
+        terminal::out(&format!("report: {}\n", path.join("report.html").display()));
+    }
+    Ok(made.outcome())
+}
+
+/// A dataset of which as many runs have been made as could be.
+pub(crate) struct Made {
+    pub(crate) dataset: Dataset,
+    pub(crate) summary: SweepSummary,
+    interrupted: bool,
+}
+
+impl Made {
+    /// How it ended; says which runs failed and what is missing.
+    pub(crate) fn outcome(&self) -> Outcome {
+        complain(&self.summary);
+        match () {
+            () if self.interrupted && self.summary.partial => Outcome::Interrupted,
+            () if self.summary.partial || self.summary.has_trouble() => Outcome::Unfinished,
+            () => Outcome::Done,
+        }
+    }
+}
+
+/// Makes the runs of a plan that its folder lacks. `None` where it was only to be said which.
+pub(crate) fn make(args: &Making, plan: &Plan, path: &Path) -> Result<Option<Made>, Failure> {
     if args.dry_run && !path.exists() {
-        return Ok(list(&plan, &BTreeMap::new()));
+        list(plan, &BTreeMap::new());
+        return Ok(None);
     }
-    let dataset = Dataset::open(&path).map_err(failure)?;
-    let kept = kept(&plan, &dataset);
+    let dataset = Dataset::open(path).map_err(failure)?;
+    let kept = kept(plan, &dataset);
     if args.dry_run {
-        return Ok(list(&plan, &kept));
+        list(plan, &kept);
+        return Ok(None);
     }
-    tell(args, &plan, &dataset, kept.len())?;
+    tell(args, plan, &dataset, kept.len())?;
     let mut todo: Vec<usize> = (0..plan.runs.len()).filter(|run| !kept.contains_key(run)).collect();
     todo.truncate(args.most.map_or(usize::MAX, |most| most as usize));
 
     let interrupt = Interrupt::listen_saying("stopping: finished runs are kept; Ctrl-C again stops at once")?;
-    let outcomes = run_all(args, &plan, &dataset, kept, &todo, &interrupt)?;
-    let summary = SweepSummary::from_outcomes(&plan, outcomes);
-    dataset.write(&plan, &summary).map_err(failure)?;
+    let outcomes = run_all(args, plan, &dataset, kept, &todo, &interrupt)?;
+    let summary = SweepSummary::from_outcomes(plan, outcomes);
+    dataset.write(plan, &summary).map_err(failure)?;
     if args.prune {
-        dataset.prune(&plan).map_err(failure)?;
+        dataset.prune(plan).map_err(failure)?;
     }
-    if args.talk.json {
-        terminal::out(&super::json(&summary));
-    } else {
-        if !args.talk.quiet {
-            let table = pathweave_sweep::table(&plan, &summary);
-            terminal::out(&format!("{table}dataset digest: {}\n", summary.digest));
-        }
-        terminal::out(&format!("report: {}\n", path.join("report.html").display()));
-    }
-    complain(&summary);
-    Ok(match () {
-        () if interrupt.requested() && summary.partial => Outcome::Interrupted,
-        () if summary.partial || summary.has_trouble() => Outcome::Unfinished,
-        () => Outcome::Done,
-    })
+    Ok(Some(Made { dataset, summary, interrupted: interrupt.requested() }))
 }
 
 /// What would run.
-fn list(plan: &Plan, kept: &BTreeMap<usize, RunOutcome>) -> Outcome {
+fn list(plan: &Plan, kept: &BTreeMap<usize, RunOutcome>) {
     let todo = plan.runs.iter().enumerate().filter(|(run, _)| !kept.contains_key(run));
     let lines: String = todo.map(|(_, run)| format!("{}\n", run.label)).collect();
     let (cells, runs) = (plan.cells.len(), plan.runs.len());
     terminal::out(&format!("{cells} cells, {runs} runs, {} of them finished before\n{lines}", kept.len()));
-    Outcome::Done
 }
 
 /// The runs that an earlier call finished.
@@ -102,7 +130,7 @@ fn kept(plan: &Plan, dataset: &Dataset) -> BTreeMap<usize, RunOutcome> {
     plan.runs.iter().enumerate().filter_map(record).collect()
 }
 
-fn tell(args: &SweepArgs, plan: &Plan, dataset: &Dataset, kept: usize) -> Result<(), Failure> {
+fn tell(args: &Making, plan: &Plan, dataset: &Dataset, kept: usize) -> Result<(), Failure> {
     if args.talk.quiet {
         return Ok(());
     }
@@ -119,7 +147,7 @@ fn tell(args: &SweepArgs, plan: &Plan, dataset: &Dataset, kept: usize) -> Result
 
 /// Makes the runs `todo` and keeps each as soon as it is finished.
 fn run_all(
-    args: &SweepArgs,
+    args: &Making,
     plan: &Plan,
     dataset: &Dataset,
     kept: BTreeMap<usize, RunOutcome>,
@@ -213,7 +241,7 @@ fn complain(summary: &SweepSummary) {
     }
 }
 
-fn failure(why: SweepError) -> Failure {
+pub(crate) fn failure(why: SweepError) -> Failure {
     match why {
         SweepError::File(findings) => Failure::Scenario(findings),
         SweepError::Table { .. } => Failure::Internal(why.to_string()),

@@ -74,6 +74,7 @@ pub(super) fn result(spec: &SimSpec, done: Done, fabric: Fabric, end: Time) -> R
         jobs: done.jobs,
         labels: done.labels,
         activities: done.activities,
+        critical: done.critical,
         ..RunResult::default()
     }
 }

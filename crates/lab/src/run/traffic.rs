@@ -7,7 +7,7 @@ use pathweave_datapath::{PostError, Status};
 use pathweave_execution::{
     Completed, ConnId, Connection, Connections, Due, Execution, ReceiverTally, SenderTally, shares,
 };
-use pathweave_results::{ActivityLabel, ActivityRecord, EndReason, FlowRecord, JobRecord};
+use pathweave_results::{ActivityLabel, ActivityRecord, CriticalStep, EndReason, FlowRecord, JobRecord};
 use pathweave_sim::{SimSpec, Verb, ideal_fct, profile};
 use pathweave_topo::Routing;
 use pathweave_units::Time;
@@ -46,6 +46,7 @@ pub(super) struct Done {
     pub(super) jobs: Vec<JobRecord>,
     pub(super) labels: Vec<ActivityLabel>,
     pub(super) activities: Vec<ActivityRecord>,
+    pub(super) critical: Vec<CriticalStep>,
     /// Open as long as this lives: packets that close them are none of the workload's.
     _connections: Connections<Pair>,
 }
@@ -237,10 +238,11 @@ impl<'a> Traffic<'a> {
             .settle_open(|_, connection| Some(sent(connection)), |_, connection| Some(received(connection)));
         let (labels, activities) =
             (self.execution.labels(), self.execution.activity_records(self.clock.now()));
+        let critical = self.execution.critical_steps();
         let mut flows = self.execution.flow_records();
         flows.iter_mut().for_each(arrived_when_acknowledged);
         let jobs = self.execution.job_records();
-        Done { flows, jobs, labels, activities, _connections: self.execution.connections }
+        Done { flows, jobs, labels, activities, critical, _connections: self.execution.connections }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What limited a run, in words, from the folder it left: each sentence with the table and the columns it stands on.
 
 mod findings;
+mod jobs;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -14,7 +15,8 @@ use table::Table;
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
-    /// What it is about: "result", "busiest links", "balance", "pauses", "losses", "late flows", "faults", "fidelity".
+    /// What it is about: "limited by", "result", "iteration", "critical path", "busiest links", "balance", "pauses", "losses",
+    /// "late flows", "faults", "fidelity".
     pub about: &'static str,
     /// What was found.
     pub words: String,
@@ -63,6 +65,9 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
         events: read("events.parquet", findings::EVENT_COLUMNS)?,
     };
     let mut found = run.findings();
+    // Behind the verdict and the result.
+    let at = found.len().min(2);
+    found.splice(at..at, jobs::findings(folder));
     found.extend(fidelity(folder));
     Ok(found)
 }

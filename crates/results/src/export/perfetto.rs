@@ -1,7 +1,8 @@
 //! A timeline that ui.perfetto.dev and chrome://tracing open: JSON of trace events, times in microseconds.
 //!
-//! A row group each for jobs, flows (by sending host), queues (by link, as counters) and pauses (by link); faults,
-//! drops, retransmissions and timeouts as instants.
+//! A row group each for ranks (what each host computed and communicated, where the workload has a word for it), jobs, their
+//! critical paths, flows (by sending host), queues (by link, as counters) and pauses (by link); faults, drops,
+//! retransmissions and timeouts as instants. Of a large run the messages that are part of what ranks did are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -19,6 +20,10 @@ const FLOWS: u32 = 2;
 const QUEUES: u32 = 3;
 const PAUSES: u32 = 4;
 const EVENTS: u32 = 5;
+const RANKS: u32 = 6;
+const CRITICAL: u32 = 7;
+/// Flows from which on those that are part of what ranks did are left out: viewers take no more bars.
+const MANY_FLOWS: usize = 20_000;
 
 /// The number of a row of a group. Perfetto knows threads by their number alone, whatever their process, and takes 0 for
 /// the idle thread of the machine; so each row has a number of its own.
@@ -55,12 +60,23 @@ struct Writer<'a, W> {
 pub fn perfetto(run: &RunResult, out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
     let mut writer = Writer { out, first: true };
-    for (pid, name) in
-        [(JOBS, "jobs"), (FLOWS, "flows"), (QUEUES, "queues"), (PAUSES, "pauses"), (EVENTS, "events")]
+    for (place, (pid, name)) in [
+        (RANKS, "ranks"),
+        (CRITICAL, "critical paths"),
+        (JOBS, "jobs"),
+        (FLOWS, "flows"),
+        (QUEUES, "queues"),
+        (PAUSES, "pauses"),
+        (EVENTS, "events"),
+    ]
+    .into_iter()
+    .enumerate()
     {
         writer.put(&meta("process_name", pid, row(pid, 0), json!({ "name": name })))?;
-        writer.put(&meta("process_sort_index", pid, row(pid, 0), json!({ "sort_index": pid })))?;
+        writer.put(&meta("process_sort_index", pid, row(pid, 0), json!({ "sort_index": place })))?;
     }
+    writer.ranks(run)?;
+    writer.critical(run)?;
     writer.jobs(run)?;
     writer.flows(run)?;
     writer.queues(run)?;
@@ -135,12 +151,64 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
+    /// A row a host: computations, and its parts in collectives and exchanges.
+    fn ranks(&mut self, run: &RunResult) -> io::Result<()> {
+        let hosts: BTreeSet<u32> = run.activities.iter().map(|activity| activity.host).collect();
+        for host in hosts {
+            self.put(&meta("thread_name", RANKS, row(RANKS, host), json!({ "name": node(run, host) })))?;
+        }
+        for (activity, id) in run.activities.iter().zip(0..) {
+            let Some(label) = run.labels.get(activity.label as usize) else { continue };
+            let end = activity.finish_ps.unwrap_or(run.info.simulated_ps).max(activity.start_ps);
+            let collective = label.collective;
+            let args = json!({
+                "kind": activity.kind.name(),
+                "job": activity.job.and_then(|job| run.jobs.get(job as usize)).map(|job| &job.name),
+                "parallelism": label.parallelism.map(|p| p.name()),
+                "algorithm": collective.map(|c| c.algorithm),
+                "ranks": collective.map(|c| c.ranks),
+                "size_bytes": collective.and_then(|c| c.size_bytes),
+                "messages": activity.flows,
+                "sent_bytes": activity.sent_bytes,
+                "received_bytes": activity.received_bytes,
+            });
+            let rank = (RANKS, row(RANKS, activity.host));
+            self.slice(rank, (activity.kind.name(), id), &label.words(), (activity.start_ps, end), args)?;
+        }
+        Ok(())
+    }
+
+    /// A row a job: what it waited for.
+    fn critical(&mut self, run: &RunResult) -> io::Result<()> {
+        let mut named = None;
+        for (step, id) in run.critical.iter().zip(0..) {
+            if named.replace(step.job) != Some(step.job) {
+                let name = run.jobs.get(step.job as usize).map_or("", |job| &job.name);
+                self.put(&meta("thread_name", CRITICAL, row(CRITICAL, step.job), json!({ "name": name })))?;
+            }
+            let label = step.label.and_then(|label| run.labels.get(label as usize));
+            let name = label.map_or_else(|| step.kind.name().to_owned(), |label| label.words());
+            let args = json!({
+                "kind": step.kind.name(),
+                "host": node(run, step.host),
+                "to": step.peer_host.map(|host| node(run, host)),
+                "flow": step.flow,
+                "lost_ns": step.lost_ps().map(|ps| ps as f64 / 1e3),
+            });
+            let span = (step.start_ps, step.finish_ps.max(step.start_ps));
+            self.slice((CRITICAL, row(CRITICAL, step.job)), ("step", id), &name, span, args)?;
+        }
+        Ok(())
+    }
+
     fn flows(&mut self, run: &RunResult) -> io::Result<()> {
-        let senders: BTreeSet<u32> = run.flows.iter().map(|flow| flow.src_host).collect();
+        let many = run.flows.len() > MANY_FLOWS;
+        let shown = || run.flows.iter().filter(|flow| !(many && flow.label.is_some()));
+        let senders: BTreeSet<u32> = shown().map(|flow| flow.src_host).collect();
         for host in senders {
             self.put(&meta("thread_name", FLOWS, row(FLOWS, host), json!({ "name": node(run, host) })))?;
         }
-        for flow in &run.flows {
+        for flow in shown() {
             let name = format!("{} to {}", node(run, flow.src_host), node(run, flow.dst_host));
             let end = flow.finish_ps.unwrap_or(run.info.simulated_ps).max(flow.start_ps);
             let args = flow_args(run, flow);

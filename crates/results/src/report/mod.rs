@@ -4,6 +4,7 @@
 //! (`web/`, whose built page is embedded) from data thinned out here, so that the file stays small and the page quick
 //! however long the run was.
 
+mod collectives;
 mod curves;
 mod fabric;
 mod faults;
@@ -43,6 +44,10 @@ struct Budget {
     hosts: usize,
     /// Bars in the timeline.
     bars: usize,
+    /// Collectives.
+    collectives: usize,
+    /// Steps of critical paths.
+    steps: usize,
     /// Links in the account of pauses.
     pauses: usize,
     /// Bytes of scenario text.
@@ -62,6 +67,8 @@ impl Budget {
             jobs: (1_600 / runs).clamp(20, 400),
             hosts: (512 / runs).clamp(8, 64),
             bars: (32_000 / runs).clamp(400, 16_000),
+            collectives: (4_000 / runs).clamp(50, 2_000),
+            steps: (6_000 / runs).clamp(100, 3_000),
             pauses: (1_600 / runs).clamp(20, 400),
             scenario_bytes: (800_000 / runs).min(300_000),
         }
@@ -78,6 +85,8 @@ impl Budget {
             jobs: self.jobs / 2,
             hosts: (self.hosts / 2).max(2),
             bars: self.bars / 2,
+            collectives: self.collectives / 2,
+            steps: self.steps / 2,
             pauses: self.pauses / 2,
             scenario_bytes: self.scenario_bytes / 2,
         }

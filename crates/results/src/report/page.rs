@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Budget;
+use super::collectives::{self, Collectives, Step};
 use super::curves::{Cdf, cdfs};
 use super::fabric::{Fabric, fabric};
 use super::faults::{Mark, marks};
@@ -41,6 +42,8 @@ struct RunPictures<'a> {
     pauses: PauseTree,
     jobs: Jobs,
     hosts: Hosts,
+    collectives: Collectives,
+    critical: Vec<Step>,
     timeline: Timeline,
     faults: Vec<Mark>,
 }
@@ -62,7 +65,8 @@ pub fn html(runs: &[(&RunResult, &Summary)]) -> String {
 }
 
 fn page(runs: &[(&RunResult, &Summary)], budget: &Budget) -> String {
-    let pictures: Vec<RunPictures> = runs.iter().map(|(run, _)| pictures(run, budget)).collect();
+    let pictures: Vec<RunPictures> =
+        runs.iter().map(|(run, summary)| pictures(run, summary, budget)).collect();
     let summaries: Vec<Summary> = runs.iter().map(|(_, summary)| shortened(summary, budget)).collect();
     let scenarios =
         runs.iter().map(|(run, _)| first::scenario(run, runs.len() == 1, budget)).collect::<String>();
@@ -78,7 +82,7 @@ fn page(runs: &[(&RunResult, &Summary)], budget: &Budget) -> String {
     fill(VIEWER, &texts)
 }
 
-fn pictures<'a>(run: &'a RunResult, budget: &Budget) -> RunPictures<'a> {
+fn pictures<'a>(run: &'a RunResult, summary: &Summary, budget: &Budget) -> RunPictures<'a> {
     let (fabric, rows) = fabric(run, budget);
     let frames = frames(run, &rows, budget);
     let (hosts, labels) = hosts(run, budget);
@@ -95,6 +99,8 @@ fn pictures<'a>(run: &'a RunResult, budget: &Budget) -> RunPictures<'a> {
         pauses: tree(run, budget),
         jobs: jobs(run, budget),
         hosts,
+        collectives: collectives::of_run(run, budget),
+        critical: collectives::critical(run, &summary.iterations, budget),
         timeline: timeline(run),
         faults: marks(run),
     }

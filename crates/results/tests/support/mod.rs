@@ -166,17 +166,42 @@ fn activities(run: &mut RunResult, hosts: u32) {
     let collective = |number| CollectiveLabel {
         number,
         ranks: hosts,
+        algorithm: "ring",
         size_bytes: Some(1_000_000),
         bus_bytes: Some(1_875_000),
     };
-    let label = |activity: &str, part: Option<String>, collective| ActivityLabel {
+    let label = |activity: &str, part: Option<String>, collective: Option<CollectiveLabel>| ActivityLabel {
         activity: activity.to_owned(),
         part,
+        parallelism: collective.map(|_| Parallelism::Data),
         collective,
     };
     run.labels = vec![label("forward", None, None), label("backward", Some("layer 1".to_owned()), None)];
     let reductions = (0..3).map(|n| label("all-reduce", Some(format!("bucket {n}")), Some(collective(n))));
     run.labels.extend(reductions);
+    // The critical path of the first job: both computations of the last host, a wait, and a message.
+    let step = END_PS / 64;
+    let late = u64::from((hosts - 1).min(4)) * END_PS / 1_000;
+    let on_path = |number, kind, label, from: u64, to: u64| CriticalStep {
+        step: number,
+        kind,
+        host: hosts - 1,
+        label,
+        start_ps: from,
+        finish_ps: to,
+        ..CriticalStep::default()
+    };
+    run.critical = vec![
+        on_path(0, StepKind::Computation, Some(0), 0, 2 * step),
+        on_path(1, StepKind::Computation, Some(1), 2 * step, 4 * step + late),
+        on_path(2, StepKind::Wait, None, 4 * step + late, 5 * step + late),
+        CriticalStep {
+            peer_host: Some(0),
+            flow: Some(3),
+            ideal_ps: Some(step),
+            ..on_path(3, StepKind::Message, Some(2), 5 * step + late, END_PS / 2)
+        },
+    ];
     for host in 0..hosts {
         for job in 0..3u32 {
             let start_ps = u64::from(job) * END_PS / 8;

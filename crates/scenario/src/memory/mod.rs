@@ -116,7 +116,8 @@ impl Memory {
         let of_connections =
             count(connections, sizes.connection) * threads + count(connections, sizes.connection_numbers);
         let of_messages = count(messages, sizes.message) * threads;
-        let waiting = if spec.graph.has_dependencies() { count(spec.graph.task_count(), 4) } else { 0.0 };
+        // What each task still waits for, and what it waited for last.
+        let waiting = if spec.graph.has_dependencies() { count(spec.graph.task_count(), 8) } else { 0.0 };
         let packets = ways.places * sizes.place as f64
             + open.packets * GROWN * sizes.content as f64
             + open.waiting * GROWN * sizes.place as f64

@@ -1,7 +1,7 @@
 //! One workload of a scenario.
 
 use pathweave_units::Duration;
-use pathweave_workload::{Traffic, WorkloadConfig, between_name};
+use pathweave_workload::{Stragglers, Traffic, WorkloadConfig, between_name};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,9 @@ pub struct WorkloadEntry {
     /// The `[pools]` entry whose hosts it has, which it then numbers from 0. Default: all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
+    /// How long its computations really take, where hosts differ: slow ones, jitter, measured factors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stragglers: Option<Stragglers>,
     /// What is sent.
     #[serde(flatten)]
     pub traffic: Traffic,
@@ -77,6 +80,12 @@ impl WorkloadEntry {
         let own = self.group_name();
         own == name || self.between_sites.is_some() && between_name(own) == name
     }
+    /// The files it names, with the field that does.
+    pub fn files(&mut self) -> Vec<(&'static str, &mut String)> {
+        let trace = self.stragglers.as_mut().and_then(|stragglers| stragglers.trace.as_mut());
+        let trace = trace.map(|file| ("stragglers", file));
+        self.traffic.files().into_iter().chain(trace).collect()
+    }
     /// The same, as the workload crate takes it.
     pub fn to_config(&self) -> WorkloadConfig {
         let name = |scheme: &Option<NamedScheme>| scheme.as_ref().map(|scheme| scheme.name.clone());
@@ -85,6 +94,7 @@ impl WorkloadEntry {
             scheme: name(&self.scheme),
             between_sites: name(&self.between_sites),
             start: self.start,
+            stragglers: self.stragglers.clone(),
             traffic: self.traffic.clone(),
         }
     }

@@ -68,11 +68,13 @@ impl Labelling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::Algorithm;
     use crate::graph::CollectiveLabel;
 
     fn label(activity: &str, number: Option<u32>) -> Option<Label> {
-        let collective = number.map(|number| CollectiveLabel { number, ranks: 4, measure: None });
-        Some(Label { activity: activity.to_owned(), part: None, collective })
+        let algorithm = Algorithm::Ring;
+        let collective = number.map(|number| CollectiveLabel { number, ranks: 4, algorithm, measure: None });
+        Some(Label { activity: activity.to_owned(), part: None, parallelism: None, collective })
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use pathweave_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Algorithm, Operation, Plan};
+use super::plan::{Operation, Plan};
+use crate::algorithm::Algorithm;
 
 /// How the collectives of a trace are done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

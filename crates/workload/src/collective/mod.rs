@@ -22,8 +22,8 @@ pub(crate) use all_to_all::{direct_unless, pairwise_unless};
 pub use choice::Algorithms;
 pub(crate) use choice::{chunk, eight};
 pub(crate) use cut::Cut;
+pub use plan::Operation;
 pub(crate) use plan::Plan;
-pub use plan::{Algorithm, Operation};
 pub(crate) use wires::{Sizes, Wires};
 
 use crate::error::WorkloadError;

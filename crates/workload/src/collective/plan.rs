@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::ring::Ring;
 use super::{Arrived, Cut, Medium, Sizes, all_to_all, broadcast, halving, hierarchical, tree};
+use crate::algorithm::Algorithm;
 use crate::error::WorkloadError;
-use crate::graph::Measure;
+use crate::graph::{Measure, Parallelism};
+use crate::sink::Steps;
 
 /// What a collective achieves, named as in NCCL. Sizes are those of nccl-tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -24,29 +26,6 @@ pub enum Operation {
     Broadcast,
     /// Rank 0 ends with the sum of everybody's vector; the size is that of the vector.
     Reduce,
-}
-
-/// How a collective is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Algorithm {
-    /// Around a ring in n - 1 steps, twice that for an all-reduce; a broadcast or reduction goes along the ring as a
-    /// chain, chunk by chunk.
-    Ring,
-    /// All-reduce up and down two binary trees, half of the vector each, chunk by chunk.
-    DoubleBinaryTree,
-    /// With partners at distances that halve or double. Other than for an all-reduce, the ranks must be a power of two.
-    HalvingDoubling,
-    /// All-reduce within servers, between them, and within them again, each around rings.
-    Hierarchical,
-    /// All-to-all at once.
-    Direct,
-    /// All-to-all in n - 1 steps, each of which waits for the one before.
-    Pairwise,
-    /// All-to-all in about log2 n steps, in which blocks are passed on.
-    Bruck,
-    /// Broadcast or reduction over a binomial tree.
-    Binomial,
 }
 
 impl Operation {
@@ -82,21 +61,6 @@ impl Operation {
             Operation::Broadcast | Operation::Reduce => u128::from(size),
         };
         Measure { size: Bytes::new(size), bus: Bytes::new(u64::try_from(bus).unwrap_or(u64::MAX)) }
-    }
-}
-
-impl Algorithm {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Algorithm::Ring => "ring",
-            Algorithm::DoubleBinaryTree => "double-binary-tree",
-            Algorithm::HalvingDoubling => "halving-doubling",
-            Algorithm::Hierarchical => "hierarchical",
-            Algorithm::Direct => "direct",
-            Algorithm::Pairwise => "pairwise",
-            Algorithm::Bruck => "bruck",
-            Algorithm::Binomial => "binomial",
-        }
     }
 }
 
@@ -168,6 +132,17 @@ impl Plan {
     pub(crate) fn sizes(&self) -> Sizes<'static> {
         let cut = Cut { bytes: self.size, parts: self.parts() };
         if self.operation == Operation::AllToAll { Sizes::Destinations(cut) } else { Sizes::Vector(cut) }
+    }
+
+    /// What its transfers are called, among ranks that have this in common.
+    pub(crate) fn steps(&self, parallelism: Option<Parallelism>) -> Steps<'static> {
+        Steps {
+            kind: self.operation.name(),
+            ranks: self.ranks,
+            algorithm: self.algorithm,
+            measure: Some(self.operation.measure(self.ranks, self.size)),
+            parallelism,
+        }
     }
 
     /// Messages it takes.

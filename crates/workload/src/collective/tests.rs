@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::algorithm::Algorithm;
 
 /// All that an algorithm declared, with what each transfer waits for.
 #[derive(Default)]

@@ -4,11 +4,12 @@ use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
 use super::members::{Placement, groups};
+use crate::algorithm::Algorithm;
 use crate::builder::{Draft, Stream};
 use crate::collective::Operation;
 use crate::error::WorkloadError;
 use crate::graph::PROCESS_BITS;
-use crate::sink::{Generate, Sink};
+use crate::sink::{Generate, Sink, Steps};
 
 /// Every host of a group, or every process on its hosts, sends to every other. Each round of each group is a job.
 ///
@@ -109,7 +110,14 @@ impl AllToAll {
         // sent[step - 1][i]: message of member i in that step, or before it if that step's stays on its host.
         let size = self.size.get() * n as u64;
         let measure = Operation::AllToAll.measure(n, size);
-        out.collective("all-to-all", format_args!("round {round}"), n, Some(measure));
+        let steps = Steps {
+            kind: "all-to-all",
+            ranks: n,
+            algorithm: Algorithm::Direct,
+            measure: Some(measure),
+            parallelism: None,
+        };
+        out.collective(format_args!("round {round}"), steps);
         let mut sent: Vec<Vec<Option<Draft>>> = Vec::with_capacity(n - 1);
         for step in 1..n {
             let mut row = Vec::with_capacity(n);

@@ -4,8 +4,9 @@ use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
 use super::members::{Placement, listed_or_groups};
+use crate::algorithm::Algorithm;
 use crate::builder::Draft;
-use crate::collective::{Algorithm, Operation, Plan, Wires, chunk, eight};
+use crate::collective::{Operation, Plan, Wires, chunk, eight};
 use crate::counts::Counts;
 use crate::error::WorkloadError;
 use crate::sink::{Generate, Sink};
@@ -129,9 +130,8 @@ impl Collective {
     ) -> Result<Vec<Draft>, WorkloadError> {
         let plan = self.plan(members.len());
         let job = out.job(format_args!("group {number}, round {round}"))?;
-        let measure = plan.operation.measure(plan.ranks, plan.size);
-        out.measure(job, measure);
-        out.collective(plan.operation.name(), format_args!("round {round}"), plan.ranks, Some(measure));
+        out.measure(job, plan.operation.measure(plan.ranks, plan.size));
+        out.collective(format_args!("round {round}"), plan.steps(None));
         let mut wires = Wires::new(out, members, ready, plan.sizes(), Some(job));
         plan.run(&mut wires)?;
         let through = std::mem::take(&mut wires.through);

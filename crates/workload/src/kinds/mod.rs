@@ -16,6 +16,7 @@ mod ring;
 mod ring_all_reduce;
 mod simai;
 mod training;
+mod transformer;
 
 pub use all_to_all::AllToAll;
 pub use chakra::Chakra;
@@ -31,6 +32,7 @@ pub use poisson::{LoadOf, Pairs, Poisson};
 pub use ring_all_reduce::RingAllReduce;
 pub use simai::{BuiltinSimAi, SimAi, builtin_simai};
 pub use training::{Model, Training};
+pub use transformer::{FeedForward, Optimizer, Transformer, TransformerModel};
 
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +78,7 @@ registry! {
     "moe" Moe: "Mixture-of-experts layers: tokens go to the hosts of their experts and come back.",
     "pipeline" Pipeline: "Pipeline-parallel training: stages pass activations on and gradients back.",
     "training" Training: "Data-parallel training: gradients of real models, reduced while backward still computes.",
+    "transformer" Transformer: "Training of a transformer, dense or with experts: tensor, expert, data and pipeline parallelism from a few numbers.",
     "chakra" Chakra: "An execution trace of MLCommons Chakra: computations, sends and receives, collectives.",
     "goal" Goal: "A schedule of LogGOPSim or ATLAHS (GOAL): computations, sends and receives that wait for each other.",
     "simai" SimAi: "A workload file of SimAI: layers with tensor-, expert-, data- and pipeline-parallel groups.",

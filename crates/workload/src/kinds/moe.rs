@@ -4,11 +4,12 @@ use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
 use super::members::{Placement, listed_or_groups};
+use crate::algorithm::Algorithm;
 use crate::builder::Draft;
 use crate::collective::{Sizes, Wires, direct_unless, pairwise_unless};
 use crate::error::WorkloadError;
-use crate::graph::{JobId, MAX_MESSAGE_SIZE};
-use crate::sink::{Generate, Sink};
+use crate::graph::{JobId, MAX_MESSAGE_SIZE, Parallelism};
+use crate::sink::{Generate, Sink, Steps};
 
 /// Groups of hosts that share the experts of a model. Each iteration of each group is a job.
 ///
@@ -141,7 +142,7 @@ impl Moe {
             }
             routed.push(task);
         }
-        out.collective("dispatch", &layer, members.len(), None);
+        out.collective(&layer, self.steps("dispatch", members.len()));
         let arrived = self.exchange(out, members, &routed, &|_, dst| bytes(dst), job)?;
         let mean = f64::from(self.tokens) * f64::from(self.top_k);
         out.doing("expert", &layer);
@@ -150,13 +151,22 @@ impl Moe {
             let load = members.len() as f64 * f64::from(tokens[j]) / mean;
             computed.push(self.join(out, (host, self.expert.scale(load)), routed[j], &arrived[j], job)?);
         }
-        out.collective("combine", &layer, members.len(), None);
+        out.collective(&layer, self.steps("combine", members.len()));
         let back = self.exchange(out, members, &computed, &|src, _| bytes(src), job)?;
         let mut done = Vec::with_capacity(members.len());
         for (i, &host) in members.iter().enumerate() {
             done.push(self.join(out, (host, Duration::ZERO), computed[i], &back[i], job)?);
         }
         Ok(done)
+    }
+
+    /// What the messages of an exchange are steps of. Hosts send different amounts, so it has no bandwidth.
+    fn steps(&self, kind: &'static str, ranks: usize) -> Steps<'static> {
+        let algorithm = match self.exchange {
+            Exchange::Direct => Algorithm::Direct,
+            Exchange::Pairwise => Algorithm::Pairwise,
+        };
+        Steps { kind, ranks, algorithm, measure: None, parallelism: Some(Parallelism::Expert) }
     }
 
     /// Every host sends every other what `bytes` says. Returns what each sends and receives.

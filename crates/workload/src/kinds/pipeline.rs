@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::members::{Placement, listed_or_groups};
 use crate::builder::{Draft, Stream};
 use crate::error::WorkloadError;
-use crate::graph::JobId;
+use crate::graph::{JobId, Parallelism};
 use crate::sink::{Generate, Sink};
 
 /// Groups of hosts that each hold a model, a stage a host. Each iteration of each group is a job.
@@ -144,9 +144,9 @@ impl Pipeline {
         for stage in 1..stages {
             for batch in 0..batches {
                 let (up, down) = (members[stage - 1], members[stage]);
-                out.doing("activations", format_args!("microbatch {batch}"));
+                out.doing_among(Parallelism::Pipeline, "activations", format_args!("microbatch {batch}"));
                 self.pass(out, (up, down), [forward[stage - 1][batch], forward[stage][batch]], job)?;
-                out.doing("gradients", format_args!("microbatch {batch}"));
+                out.doing_among(Parallelism::Pipeline, "gradients", format_args!("microbatch {batch}"));
                 self.pass(out, (down, up), [backward[stage][batch], backward[stage - 1][batch]], job)?;
             }
         }

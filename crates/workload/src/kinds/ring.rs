@@ -2,10 +2,12 @@
 
 use pathweave_units::{Bytes, Duration};
 
+use crate::algorithm::Algorithm;
 use crate::builder::{Draft, Stream};
+use crate::collective::Operation;
 use crate::error::WorkloadError;
-use crate::graph::JobId;
-use crate::sink::Sink;
+use crate::graph::{JobId, Parallelism};
+use crate::sink::{Sink, Steps};
 
 /// Hosts that add up vectors around a ring.
 #[derive(Clone, Copy)]
@@ -18,6 +20,18 @@ impl Ring<'_> {
     /// Messages of one all-reduce of `n` hosts, one for each member and step.
     pub(super) fn messages(n: u32) -> f64 {
         2.0 * f64::from(n) * (f64::from(n) - 1.0)
+    }
+
+    /// What the messages of an all-reduce of `size` bytes are steps of, among ranks that have this in common.
+    pub(super) fn steps(&self, size: Bytes, parallelism: Option<Parallelism>) -> Steps<'static> {
+        let (operation, ranks) = (Operation::AllReduce, self.members.len());
+        Steps {
+            kind: operation.name(),
+            ranks,
+            algorithm: Algorithm::Ring,
+            measure: Some(operation.measure(ranks, size.get())),
+            parallelism,
+        }
     }
 
     /// One all-reduce of `size` bytes (at least one a member); `ready` are the tasks after which each member has its

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use super::members::{Placement, groups};
 use super::ring::Ring;
 use crate::builder::Draft;
-use crate::collective::Operation;
 use crate::error::WorkloadError;
 use crate::sink::{Generate, Sink};
 
@@ -75,8 +74,7 @@ impl RingAllReduce {
     ) -> Result<Vec<Draft>, WorkloadError> {
         let ring = Ring { members };
         let job = out.job(format_args!("ring {index}, round {round}"))?;
-        let measure = Operation::AllReduce.measure(members.len(), self.size.get());
-        out.collective("all-reduce", format_args!("round {round}"), members.len(), Some(measure));
+        out.collective(format_args!("round {round}"), ring.steps(self.size, None));
         let last = ring.all_reduce(out, self.size, ready, job)?;
         out.doing("compute", format_args!("round {round}"));
         let mut done = Vec::new();

@@ -304,9 +304,8 @@ impl Play<'_, '_> {
         self.out.check_count(plan.messages())?;
         let job =
             self.out.job(format_args!("{} of record {}, group {group}", operation.name(), place.record))?;
-        let measure = operation.measure(plan.ranks, plan.size);
-        self.out.measure(job, measure);
-        self.out.collective(operation.name(), &parts[0].name, plan.ranks, Some(measure));
+        self.out.measure(job, operation.measure(plan.ranks, plan.size));
+        self.out.collective(&parts[0].name, plan.steps(None));
         let ready: Vec<Draft> = parts.iter().map(|part| part.begin).collect();
         let mut wires = Wires::new(self.out, hosts, &ready, plan.sizes(), Some(job));
         wires.stream = group;

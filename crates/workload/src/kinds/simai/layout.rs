@@ -4,24 +4,24 @@ use crate::files::Span;
 
 /// GPU = tensor rank + TP x (data rank + DP x stage).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
-    pub(super) tp: usize,
-    pub(super) ep: usize,
-    pub(super) dp: usize,
-    pub(super) pp: usize,
+pub(in crate::kinds) struct Layout {
+    pub(in crate::kinds) tp: usize,
+    pub(in crate::kinds) ep: usize,
+    pub(in crate::kinds) dp: usize,
+    pub(in crate::kinds) pp: usize,
 }
 
 impl Layout {
-    pub(super) fn gpus(&self) -> usize {
+    pub(in crate::kinds) fn gpus(&self) -> usize {
         self.tp * self.dp * self.pp
     }
     /// GPUs of a stage.
-    pub(super) fn stage(&self, stage: usize) -> std::ops::Range<usize> {
+    pub(in crate::kinds) fn stage(&self, stage: usize) -> std::ops::Range<usize> {
         let each = self.tp * self.dp;
         stage * each..(stage + 1) * each
     }
     /// Ranks of a group.
-    pub(super) fn ranks(&self, span: Span) -> usize {
+    pub(in crate::kinds) fn ranks(&self, span: Span) -> usize {
         match span {
             Span::Tp => self.tp,
             Span::Dp => self.dp,
@@ -30,7 +30,7 @@ impl Layout {
         }
     }
     /// The groups of a stage.
-    pub(super) fn groups(&self, span: Span, stage: usize) -> Vec<Vec<usize>> {
+    pub(in crate::kinds) fn groups(&self, span: Span, stage: usize) -> Vec<Vec<usize>> {
         let Layout { tp, ep, dp, .. } = *self;
         let gpu = |t: usize, d: usize| t + tp * (d + dp * stage);
         // Data ranks of each group, for each tensor rank.

@@ -9,13 +9,13 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use self::layout::Layout;
 use super::ranks::hosts_of_ranks;
 use crate::collective::Algorithms;
 use crate::error::{FileError, WorkloadError};
 use crate::files::{SimAiFile, parse_simai};
 use crate::sink::{Generate, NamedFile, Sink};
 
+pub(super) use self::layout::Layout;
 pub use self::shipped::{BuiltinSimAi, builtin_simai};
 
 /// Training as SimAI and ASTRA-sim 1.0 describe it: layers with computations and collectives among tensor-, expert- and
@@ -72,21 +72,14 @@ fn whole() -> f64 {
 
 impl Generate for SimAi {
     fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
-        if self.iterations == 0 {
-            return out.bad("iterations", 0, "expected 1 or more");
-        }
-        if !(self.scale > 0.0 && self.scale <= 1.0) {
-            return out.bad("scale", self.scale, "expected a factor above 0 and at most 1");
-        }
+        self.check(out)?;
         let file = if shipped::is_name(&self.file) {
             parse_simai(shipped::text(&self.file)?, &self.file)?
         } else {
             parse_simai(&out.read(&self.file)?, &self.file)?
         };
         let layout = self.layout(out, &file)?;
-        let hosts = hosts_of_ranks(out, &self.hosts, layout.gpus())?;
-        let batches = self.batches(out, &file, &layout)?;
-        play::play(self, out, &file, &layout, &hosts, &batches)
+        self.play(out, &file, &layout)
     }
 
     fn files(&mut self) -> Vec<NamedFile<'_>> {
@@ -94,7 +87,34 @@ impl Generate for SimAi {
     }
 }
 
+/// Plays what `file` makes of the layout, of a workload that says all of `config` itself: its groups and GPUs.
+pub(super) fn play_file(
+    config: &SimAi,
+    out: &mut Sink<'_>,
+    file: impl FnOnce(Layout) -> SimAiFile,
+) -> Result<(), WorkloadError> {
+    config.check(out)?;
+    let layout = config.layout(out, &SimAiFile::default())?;
+    config.play(out, &file(layout), &layout)
+}
+
 impl SimAi {
+    fn check(&self, out: &Sink<'_>) -> Result<(), WorkloadError> {
+        if self.iterations == 0 {
+            return out.bad("iterations", 0, "expected 1 or more");
+        }
+        if !(self.scale > 0.0 && self.scale <= 1.0) {
+            return out.bad("scale", self.scale, "expected a factor above 0 and at most 1");
+        }
+        Ok(())
+    }
+
+    fn play(&self, out: &mut Sink<'_>, file: &SimAiFile, layout: &Layout) -> Result<(), WorkloadError> {
+        let hosts = hosts_of_ranks(out, &self.hosts, layout.gpus())?;
+        let batches = self.batches(out, file, layout)?;
+        play::play(self, out, file, layout, &hosts, &batches)
+    }
+
     /// The members of each group.
     fn layout(&self, out: &Sink<'_>, file: &SimAiFile) -> Result<Layout, WorkloadError> {
         let (tp, ep, pp) =

@@ -10,7 +10,7 @@ use crate::builder::{Draft, Stream};
 use crate::collective::{Plan, Wires};
 use crate::error::WorkloadError;
 use crate::files::{SimAiComm, SimAiFile, SimAiPhase, Span};
-use crate::graph::JobId;
+use crate::graph::{JobId, Parallelism};
 use crate::sink::Sink;
 
 /// Label of connections between stages; those of collectives have the number of their span.
@@ -54,6 +54,15 @@ pub(super) fn play(
 pub(super) fn plan(config: &SimAi, comm: SimAiComm, ranks: usize) -> Plan {
     let bytes = (comm.bytes as f64 * config.scale + 0.5) as u64;
     config.algorithms.plan(comm.operation, ranks, bytes)
+}
+
+const fn parallelism(span: Span) -> Parallelism {
+    match span {
+        Span::Tp => Parallelism::Tensor,
+        Span::Dp => Parallelism::Data,
+        Span::Ep => Parallelism::Expert,
+        Span::DpEp => Parallelism::ExpertData,
+    }
 }
 
 impl Play<'_, '_> {
@@ -150,8 +159,7 @@ impl Play<'_, '_> {
             let hosts: Vec<u32> = gpus.iter().map(|&gpu| self.hosts[gpu]).collect();
             let ready: Vec<Draft> =
                 gpus.iter().map(|&gpu| self.last[gpu].expect("a collective follows a computation")).collect();
-            let measure = comm.operation.measure(plan.ranks, plan.size);
-            self.out.collective(comm.operation.name(), layer, plan.ranks, Some(measure));
+            self.out.collective(layer, plan.steps(Some(parallelism(comm.over))));
             let mut wires = Wires::new(self.out, &hosts, &ready, plan.sizes(), Some(self.job));
             wires.stream = match comm.over {
                 Span::Tp => 0,
@@ -168,7 +176,7 @@ impl Play<'_, '_> {
     /// Every GPU of a stage passes what it has to its counterpart in another, which goes on after it.
     fn pass(&mut self, from: usize, to: usize) -> Result<(), WorkloadError> {
         let bytes = (self.file.pp_comm as f64 * self.config.scale + 0.5) as u64;
-        self.out.doing("send", format_args!("stage {from} to {to}"));
+        self.out.doing_among(Parallelism::Pipeline, "send", format_args!("stage {from} to {to}"));
         for (src, dst) in self.layout.stage(from).zip(self.layout.stage(to)) {
             let pair = (self.hosts[src], self.hosts[dst]);
             let size = Bytes::new(bytes.max(1));

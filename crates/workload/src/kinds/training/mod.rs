@@ -15,9 +15,8 @@ use self::models::Layer;
 use super::members::{Placement, groups};
 use super::ring::Ring;
 use crate::builder::Draft;
-use crate::collective::Operation;
 use crate::error::WorkloadError;
-use crate::graph::JobId;
+use crate::graph::{JobId, Parallelism};
 use crate::sink::{Generate, Sink};
 
 /// Groups of hosts that each train a network, data-parallel. Each iteration of each group is a job.
@@ -202,9 +201,7 @@ fn iteration(
             ring.join(out, begin, i, &last)?;
             ready.push(begin);
         }
-        let ranks = ring.members.len();
-        let measure = Operation::AllReduce.measure(ranks, step.size.get());
-        out.collective("all-reduce", format_args!("bucket {number}"), ranks, Some(measure));
+        out.collective(format_args!("bucket {number}"), ring.steps(step.size, Some(Parallelism::Data)));
         last = ring.all_reduce(out, step.size, &ready, job)?;
     }
     Ok(last)

@@ -1,0 +1,39 @@
+//! `pathweave plan`: which fabric, rate and scheme for a workload, and what each costs.
+
+use clap::Args;
+use std::path::PathBuf;
+
+use pathweave_sweep::{Choices, ClusterPlan};
+
+use super::sweep::{Making, failure, make};
+use crate::failure::{Failure, Outcome};
+use crate::terminal;
+
+#[derive(Args, Debug)]
+pub(crate) struct PlanArgs {
+    /// Cluster file (TOML): the workload, the fabrics to choose from, and prices
+    pub(crate) cluster: PathBuf,
+    /// Folder of what comes out [default: results/NAME-plan]. Runs that are finished there are not run again
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) making: Making,
+}
+
+pub(crate) fn plan(args: &PlanArgs) -> Result<Outcome, Failure> {
+    let cluster = ClusterPlan::read(&args.cluster).map_err(failure)?;
+    let folder = || super::default_folder(&format!("{}-plan", cluster.plan.name));
+    let path = args.out.clone().unwrap_or_else(folder);
+    let Some(made) = make(&args.making, &cluster.plan, &path)? else { return Ok(Outcome::Done) };
+    let choices = Choices::new(&cluster, &made.summary);
+    made.dataset.write_choices(&choices).map_err(failure)?;
+    if args.making.talk.json {
+        terminal::out(&super::json(&choices));
+    } else {
+        if !args.making.talk.quiet {
+            terminal::out(&choices.table());
+        }
+        terminal::out(&format!("picture: {}\n", path.join("plan.html").display()));
+    }
+    Ok(made.outcome())
+}

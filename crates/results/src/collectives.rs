@@ -1,0 +1,229 @@
+//! Collectives as a whole: who began last, who was through last, and what bandwidth came of it.
+
+use std::collections::BTreeMap;
+
+use crate::activities::ActivityKind;
+use crate::exposure::exposed_ps;
+use crate::records::{FlowRecord, RunResult};
+
+/// A collective operation, put together from the messages of all its ranks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CollectiveRecord {
+    /// Its number in the run, by start.
+    pub collective: u32,
+    /// Workload group, an index into [`RunInfo::groups`](crate::RunInfo::groups).
+    pub group: u16,
+    /// Job it belongs to, an index into [`RunResult::jobs`].
+    pub job: Option<u32>,
+    /// What its workload calls it, an index into [`RunResult::labels`].
+    pub label: u32,
+    /// Its messages.
+    pub flows: u32,
+    /// When the first of its ranks began: posted its first message.
+    pub first_start_ps: u64,
+    /// When the last of them did.
+    pub last_start_ps: u64,
+    /// When the first rank was through: all it sends and receives had arrived. `None` if none was.
+    pub first_finish_ps: Option<u64>,
+    /// When the last one was. `None` if the run ended before that.
+    pub last_finish_ps: Option<u64>,
+    /// Time from begin to end, the mean over ranks; `None` if one was not through.
+    pub mean_ps: Option<u64>,
+    /// Of that, time in which the rank computed nothing for the job, the mean over ranks.
+    pub exposed_ps: u64,
+    /// The same of the rank that had most.
+    pub most_exposed_ps: u64,
+    /// The rank's host that began last.
+    pub last_to_start_host: u32,
+    /// The rank's host that was through last.
+    pub last_to_finish_host: Option<u32>,
+    /// The message that took longest beyond its time on an idle network.
+    pub slowest_flow: Option<u32>,
+    /// How much longer.
+    pub slowest_flow_lost_ps: Option<u64>,
+}
+
+impl CollectiveRecord {
+    /// Bytes over the mean time of its ranks, bits per second, as nccl-tests report it (`-a 1`).
+    pub fn bandwidth_bps(&self, bytes: u64) -> Option<f64> {
+        let ps = self.mean_ps.filter(|&ps| ps > 0)?;
+        Some(bytes as f64 * 8e12 / ps as f64)
+    }
+}
+
+/// What a rank did in a collective.
+#[derive(Clone, Copy, Debug)]
+struct Rank {
+    /// Its first message of its own; until it has sent one, the first that it was sent.
+    start_ps: u64,
+    sends: bool,
+    /// Nothing if one of its messages did not arrive.
+    finish_ps: Option<u64>,
+}
+
+impl Rank {
+    fn add(&mut self, flow: &FlowRecord, sends: bool) {
+        self.start_ps = match (sends, self.sends) {
+            (true, false) => flow.start_ps,
+            (false, true) => self.start_ps,
+            _ => self.start_ps.min(flow.start_ps),
+        };
+        self.sends |= sends;
+        self.finish_ps = self.finish_ps.zip(flow.finish_ps).map(|(a, b)| a.max(b));
+    }
+}
+
+#[derive(Debug, Default)]
+struct Parts {
+    flows: u32,
+    ranks: BTreeMap<u32, Rank>,
+    slowest: Option<(u64, u32)>,
+}
+
+impl Parts {
+    fn add(&mut self, flow: &FlowRecord) {
+        self.flows += 1;
+        for (host, sends) in [(flow.src_host, true), (flow.dst_host, false)] {
+            let fresh = Rank { start_ps: flow.start_ps, sends, finish_ps: flow.finish_ps };
+            self.ranks.entry(host).and_modify(|rank| rank.add(flow, sends)).or_insert(fresh);
+        }
+        if let Some(fct_ps) = flow.fct_ps() {
+            let lost = (fct_ps.saturating_sub(flow.ideal_fct_ps), flow.flow);
+            if self.slowest.is_none_or(|(most, _)| lost.0 > most) {
+                self.slowest = Some(lost);
+            }
+        }
+    }
+
+    fn record(&self) -> CollectiveRecord {
+        let starts = || self.ranks.iter().map(|(&host, rank)| (rank.start_ps, host));
+        let finishes =
+            || self.ranks.iter().filter_map(|(&host, rank)| rank.finish_ps.map(|finish| (finish, host)));
+        let (last_start_ps, last_to_start_host) = starts().max().unwrap_or_default();
+        let all_through = finishes().count() == self.ranks.len();
+        let last = finishes().max().filter(|_| all_through);
+        let sum: u128 = self
+            .ranks
+            .values()
+            .map(|rank| u128::from(rank.finish_ps.unwrap_or(0).saturating_sub(rank.start_ps)))
+            .sum();
+        let mean = u64::try_from(sum / self.ranks.len().max(1) as u128).unwrap_or(u64::MAX);
+        CollectiveRecord {
+            flows: self.flows,
+            first_start_ps: starts().map(|(start, _)| start).min().unwrap_or(0),
+            last_start_ps,
+            first_finish_ps: finishes().map(|(finish, _)| finish).min(),
+            last_finish_ps: last.map(|(finish, _)| finish),
+            mean_ps: all_through.then_some(mean),
+            last_to_start_host,
+            last_to_finish_host: last.map(|(_, host)| host),
+            slowest_flow: self.slowest.map(|(_, flow)| flow),
+            slowest_flow_lost_ps: self.slowest.map(|(lost, _)| lost),
+            ..CollectiveRecord::default()
+        }
+    }
+}
+
+/// A collective within a run: its group, job and label.
+type Key = (u16, Option<u32>, u32);
+
+/// The collectives of a run, by start.
+pub fn collectives(run: &RunResult) -> Vec<CollectiveRecord> {
+    let is_collective: Vec<bool> = run.labels.iter().map(|label| label.collective.is_some()).collect();
+    let known = |label: u32| is_collective.get(label as usize).copied().unwrap_or(false);
+    let mut parts: BTreeMap<Key, Parts> = BTreeMap::new();
+    for flow in &run.flows {
+        if let Some(label) = flow.label.filter(|&label| known(label)) {
+            parts.entry((flow.group, flow.job, label)).or_default().add(flow);
+        }
+    }
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    // Sum and maximum over ranks.
+    let mut exposed: BTreeMap<Key, (u128, u64)> = BTreeMap::new();
+    for (activity, exposed_ps) in run.activities.iter().zip(exposed_ps(run)) {
+        if activity.kind == ActivityKind::Communication && known(activity.label) {
+            let of = exposed.entry((activity.group, activity.job, activity.label)).or_default();
+            *of = (of.0 + u128::from(exposed_ps), of.1.max(exposed_ps));
+        }
+    }
+    let record = |(key, parts): (Key, Parts)| {
+        let (sum, most_exposed_ps) = exposed.get(&key).copied().unwrap_or_default();
+        let mean = u64::try_from(sum / parts.ranks.len().max(1) as u128).unwrap_or(u64::MAX);
+        let (group, job, label) = key;
+        CollectiveRecord { group, job, label, exposed_ps: mean, most_exposed_ps, ..parts.record() }
+    };
+    let mut all: Vec<CollectiveRecord> = parts.into_iter().map(record).collect();
+    all.sort_by_key(|c| (c.first_start_ps, c.group, c.job, c.label));
+    all.iter_mut().zip(0..).for_each(|(record, number)| record.collective = number);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::activities::{ActivityLabel, ActivityRecord, CollectiveLabel};
+
+    /// Two ranks exchange 1,000 bytes: host 0 posts at 10 us, host 1 at 30 us; both arrive 20 us after that.
+    #[test]
+    fn a_late_rank_and_the_bandwidth_of_all() {
+        const US: u64 = 1_000_000;
+        let flow = |flow, src_host, dst_host, start: u64, took: u64| FlowRecord {
+            flow,
+            label: Some(1),
+            job: Some(0),
+            src_host,
+            dst_host,
+            size_bytes: 1_000,
+            start_ps: start * US,
+            finish_ps: Some((start + took) * US),
+            ideal_fct_ps: 15 * US,
+            ..FlowRecord::default()
+        };
+        let bar = |host, kind, label, from: u64, to: u64| ActivityRecord {
+            host,
+            kind,
+            label,
+            job: Some(0),
+            start_ps: from * US,
+            finish_ps: Some(to * US),
+            ..ActivityRecord::default()
+        };
+        let collective = CollectiveLabel { ranks: 2, bus_bytes: Some(1_000), ..CollectiveLabel::default() };
+        let of = |activity: &str, collective| ActivityLabel {
+            activity: activity.to_owned(),
+            collective,
+            ..ActivityLabel::default()
+        };
+        let (computes, communicates) = (ActivityKind::Computation, ActivityKind::Communication);
+        let mut run = RunResult {
+            labels: vec![of("forward", None), of("all-reduce", Some(collective))],
+            flows: vec![flow(0, 0, 1, 10, 20), flow(1, 1, 0, 30, 21)],
+            // Host 1 computes until 30 us, host 0 until 10 us.
+            activities: vec![
+                bar(0, computes, 0, 0, 10),
+                bar(0, communicates, 1, 10, 51),
+                bar(1, computes, 0, 0, 30),
+                bar(1, communicates, 1, 10, 51),
+            ],
+            ..RunResult::default()
+        };
+        let all = collectives(&run);
+        assert_eq!(all.len(), 1);
+        let one = &all[0];
+        assert_eq!((one.first_start_ps, one.last_start_ps), (10 * US, 30 * US));
+        assert_eq!((one.last_to_start_host, one.last_finish_ps), (1, Some(51 * US)));
+        // 41 us at host 0, 21 us at host 1.
+        assert_eq!(one.mean_ps, Some(31 * US));
+        assert_eq!(one.bandwidth_bps(1_000), Some(8_000.0 / 31e-6));
+        assert_eq!((one.exposed_ps, one.most_exposed_ps), (31 * US, 41 * US));
+        assert_eq!((one.slowest_flow, one.slowest_flow_lost_ps), (Some(1), Some(6 * US)));
+        // What does not arrive leaves it without an end and without a bandwidth.
+        run.flows[1].finish_ps = None;
+        let one = &collectives(&run)[0];
+        assert_eq!((one.last_finish_ps, one.mean_ps, one.last_to_finish_host), (None, None, None));
+        run.labels[1].collective = None;
+        assert!(collectives(&run).is_empty());
+    }
+}

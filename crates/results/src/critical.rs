@@ -1,0 +1,326 @@
+//! What a job waited for: the chain of computations and messages that its last one ended, and that chain in words.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::activities::ActivityKind;
+use crate::columns::ns;
+use crate::described::described;
+use crate::exposure::IterationSummary;
+use crate::human::Quantity;
+use crate::names::named_enum;
+use crate::records::{LinkTotals, RunResult};
+
+named_enum! {
+    /// What a step of a critical path is.
+    #[derive(Default)]
+    StepKind {
+        /// A computation.
+        #[default] Computation = "computation",
+        /// A message, from its post until what waited for it could begin.
+        Message = "message",
+        /// Time between two tasks: a delay of the workload, a notification, or a core that computes something else.
+        Wait = "wait",
+    }
+}
+
+/// A step of the critical path of a job. Each begins when the one before it ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CriticalStep {
+    /// The job, an index into [`RunResult::jobs`].
+    pub job: u32,
+    /// Its number on the path.
+    pub step: u32,
+    /// What it is.
+    pub kind: StepKind,
+    /// The host that computes, sends or waits.
+    pub host: u32,
+    /// The host that receives.
+    pub peer_host: Option<u32>,
+    /// The message, an index into [`RunResult::flows`].
+    pub flow: Option<u32>,
+    /// What its workload calls it, an index into [`RunResult::labels`].
+    pub label: Option<u32>,
+    /// When it began.
+    pub start_ps: u64,
+    /// When it was over.
+    pub finish_ps: u64,
+    /// What the message would take on an idle network.
+    pub ideal_ps: Option<u64>,
+}
+
+impl CriticalStep {
+    /// How long it took.
+    pub fn time_ps(&self) -> u64 {
+        self.finish_ps.saturating_sub(self.start_ps)
+    }
+    /// What a message took beyond its time on an idle network.
+    pub fn lost_ps(&self) -> Option<u64> {
+        Some(self.time_ps().saturating_sub(self.ideal_ps?))
+    }
+}
+
+described! {
+    /// What a job waited for.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+    pub struct CriticalPathSummary {
+        /// Number of the job.
+        pub job: u32,
+        /// Its name.
+        pub name: String,
+        /// In words: which computation, which collective, which link or rank.
+        pub words: String,
+        /// Steps of the path; critical.parquet has them.
+        pub steps: u64,
+        /// From the begin of its first step to the end of its last one.
+        pub time_ns: f64,
+        /// Of that, computation.
+        pub computation_ns: f64,
+        /// Of that, messages, by kind: "DP all-reduce", "PP send".
+        pub communication_ns: BTreeMap<String, f64>,
+        /// Of the messages, what they took beyond their times on an idle network.
+        pub lost_ns: f64,
+        /// Of the path, delays, notifications and cores that computed something else.
+        pub wait_ns: f64,
+    }
+}
+
+/// A computation counts as slow from so many times the median of its ranks on.
+const SLOW: f64 = 1.1;
+/// Shares of a path that are not worth a word.
+const SMALL: f64 = 0.01;
+
+/// The critical paths of the jobs in `iterations`, in their order; of a job that has none, nothing.
+pub(crate) fn critical_paths(run: &RunResult, iterations: &[IterationSummary]) -> Vec<CriticalPathSummary> {
+    let of = |iteration: &IterationSummary| {
+        let first = run.critical.partition_point(|step| step.job < iteration.job);
+        let steps = run.critical[first..].chunk_by(|a, b| a.job == b.job).next()?;
+        (steps[0].job == iteration.job).then(|| summary(run, iteration, steps))
+    };
+    iterations.iter().filter_map(of).collect()
+}
+
+fn kind_of(run: &RunResult, step: &CriticalStep) -> String {
+    let label = step.label.and_then(|label| run.labels.get(label as usize));
+    label.map_or_else(|| "messages".to_owned(), |label| label.kind())
+}
+
+fn summary(run: &RunResult, iteration: &IterationSummary, steps: &[CriticalStep]) -> CriticalPathSummary {
+    let mut out = CriticalPathSummary {
+        job: iteration.job,
+        name: iteration.name.clone(),
+        steps: steps.len() as u64,
+        ..CriticalPathSummary::default()
+    };
+    for step in steps {
+        let time_ns = ns(step.time_ps());
+        out.time_ns += time_ns;
+        match step.kind {
+            StepKind::Computation => out.computation_ns += time_ns,
+            StepKind::Wait => out.wait_ns += time_ns,
+            StepKind::Message => {
+                *out.communication_ns.entry(kind_of(run, step)).or_default() += time_ns;
+                out.lost_ns += ns(step.lost_ps().unwrap_or(0));
+            }
+        }
+    }
+    out.words = words(run, &out, steps);
+    out
+}
+
+/// Time by what it went to: most first.
+fn ranked<K: Ord + Clone>(times: impl Iterator<Item = (K, f64)>) -> Vec<(K, f64)> {
+    let mut sums: BTreeMap<K, f64> = BTreeMap::new();
+    times.for_each(|(key, time)| *sums.entry(key).or_default() += time);
+    let mut all: Vec<(K, f64)> = sums.into_iter().collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    all
+}
+
+fn words(run: &RunResult, path: &CriticalPathSummary, steps: &[CriticalStep]) -> String {
+    let share = |time_ns: f64| Quantity::Percent.show(time_ns / path.time_ns.max(f64::MIN_POSITIVE));
+    let label = |step: &CriticalStep| run.labels.get(step.label? as usize);
+    let part = |step: &CriticalStep| label(step).map(|label| label.words());
+    let mut parts: Vec<(f64, String)> = Vec::new();
+    let computations = || steps.iter().filter(|step| step.kind == StepKind::Computation);
+    if path.computation_ns > 0.0 {
+        let all = ranked(computations().map(|step| ((part(step), step.host), ns(step.time_ps()))));
+        let most = all.first().map(|((name, host), time)| {
+            let name = name.clone().unwrap_or_else(|| "computation without a name".to_owned());
+            format!(", most of it \"{name}\" at {}: {}", node(run, *host), Quantity::TimeNs.show(*time))
+        });
+        parts.push((path.computation_ns, format!("computation{}", most.unwrap_or_default())));
+    }
+    for (kind, &time_ns) in &path.communication_ns {
+        let of_kind =
+            || steps.iter().filter(|step| step.kind == StepKind::Message && kind_of(run, step) == *kind);
+        let all = ranked(of_kind().filter_map(|step| Some((part(step)?, ns(step.time_ps())))));
+        let most = match all.as_slice() {
+            [] | [_] => String::new(),
+            [(name, time), ..] => format!(", most of it \"{name}\": {}", Quantity::TimeNs.show(*time)),
+        };
+        parts.push((time_ns, format!("{kind}{most}")));
+    }
+    if path.wait_ns > 0.0 {
+        parts.push((path.wait_ns, "waiting between tasks".to_owned()));
+    }
+    parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let large = parts.iter().filter(|(time, _)| *time >= SMALL * path.time_ns);
+    let mut sentences: Vec<String> = vec![format!(
+        "{}: {}",
+        Quantity::TimeNs.show(path.time_ns),
+        large.map(|(time, what)| format!("{} {what}", share(*time))).collect::<Vec<_>>().join("; ")
+    )];
+    sentences.extend(slow_rank(run, path.job, steps));
+    sentences.extend(slow_message(run, path, steps));
+    sentences.join(". ")
+}
+
+/// The rank on the path that computes longer than others for the same.
+fn slow_rank(run: &RunResult, job: u32, steps: &[CriticalStep]) -> Option<String> {
+    let on_path: BTreeMap<(u32, u32), ()> = steps
+        .iter()
+        .filter(|step| step.kind == StepKind::Computation)
+        .filter_map(|step| Some(((step.label?, step.host), ())))
+        .collect();
+    let mut sums: BTreeMap<u32, BTreeMap<u32, u64>> = BTreeMap::new();
+    let of_job = run.activities.iter().filter(|a| a.job == Some(job) && a.kind == ActivityKind::Computation);
+    for activity in of_job {
+        if let Some(finish_ps) = activity.finish_ps {
+            *sums.entry(activity.label).or_default().entry(activity.host).or_default() +=
+                finish_ps - activity.start_ps;
+        }
+    }
+    let mut worst: Option<(u64, u32, u32, f64)> = None;
+    for (label, of_host) in sums {
+        let mut all: Vec<u64> = of_host.values().copied().collect();
+        all.sort_unstable();
+        let median = all[(all.len() - 1) / 2];
+        for (host, time) in of_host {
+            let times = time as f64 / median.max(1) as f64;
+            let slow = all.len() > 2 && times >= SLOW && on_path.contains_key(&(label, host));
+            if slow && worst.is_none_or(|(most, ..)| time - median > most) {
+                worst = Some((time - median, label, host, times));
+            }
+        }
+    }
+    let (beyond_ps, label, host, times) = worst?;
+    let name = run.labels.get(label as usize)?.words();
+    Some(format!(
+        "{} is slow: \"{name}\" takes it {times:.2} times the median of all ranks, {} more",
+        node(run, host),
+        Quantity::TimeNs.show(ns(beyond_ps))
+    ))
+}
+
+/// The message on the path that lost most, and the busier link at its ends.
+fn slow_message(run: &RunResult, path: &CriticalPathSummary, steps: &[CriticalStep]) -> Option<String> {
+    if path.lost_ns < SMALL * path.time_ns {
+        return None;
+    }
+    let lost = |step: &&CriticalStep| step.lost_ps().unwrap_or(0);
+    let message = steps.iter().filter(|step| step.kind == StepKind::Message).max_by_key(lost)?;
+    let (from, to) = (message.host, message.peer_host?);
+    let flow = message.flow?;
+    let at_ends = run.links.iter().filter(|link| link.from_node == from || link.to_node == to);
+    let busy = |link: &LinkTotals| link.utilisation(run.info.simulated_ps);
+    let busiest = at_ends.max_by(|a, b| busy(a).total_cmp(&busy(b)));
+    let link = busiest.map(|link| {
+        format!(
+            "; of the links at its ends {} to {} was busiest, {} of the run",
+            node(run, link.from_node),
+            node(run, link.to_node),
+            Quantity::Percent.show(busy(link))
+        )
+    });
+    Some(format!(
+        "Messages took {} more than on an idle network, most flow {flow} from {} to {}: {}{}",
+        Quantity::TimeNs.show(path.lost_ns),
+        node(run, from),
+        node(run, to),
+        Quantity::TimeNs.show(ns(message.lost_ps()?)),
+        link.unwrap_or_default()
+    ))
+}
+
+fn node(run: &RunResult, node: u32) -> String {
+    run.nodes.get(node as usize).map_or_else(|| format!("node {node}"), |node| node.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::activities::{ActivityLabel, ActivityRecord, Parallelism};
+
+    const US: u64 = 1_000_000;
+
+    /// Host 1 computes 30 us where others take 10, and its message takes 20 us instead of 5.
+    #[test]
+    fn the_path_names_the_slow_rank_and_the_slow_message() {
+        let label = |activity: &str, part: &str, parallelism| ActivityLabel {
+            activity: activity.to_owned(),
+            part: Some(part.to_owned()),
+            parallelism,
+            ..ActivityLabel::default()
+        };
+        let computed = |host, took: u64| ActivityRecord {
+            host,
+            job: Some(0),
+            finish_ps: Some(took * US),
+            ..ActivityRecord::default()
+        };
+        let step = |step, kind, label, from: u64, to: u64| CriticalStep {
+            step,
+            kind,
+            host: 1,
+            label,
+            start_ps: from * US,
+            finish_ps: to * US,
+            ..CriticalStep::default()
+        };
+        let message = CriticalStep {
+            peer_host: Some(2),
+            flow: Some(7),
+            ideal_ps: Some(5 * US),
+            ..step(2, StepKind::Message, Some(1), 31, 51)
+        };
+        let mut run = RunResult {
+            labels: vec![
+                label("forward", "layer 3", None),
+                label("all-reduce", "b", Some(Parallelism::Data)),
+            ],
+            activities: vec![computed(0, 10), computed(1, 30), computed(2, 10)],
+            critical: vec![
+                step(0, StepKind::Computation, Some(0), 0, 30),
+                step(1, StepKind::Wait, None, 30, 31),
+                message,
+                CriticalStep { job: 1, ..step(0, StepKind::Computation, None, 60, 70) },
+            ],
+            links: vec![
+                LinkTotals { from_node: 9, to_node: 2, busy_ps: 40 * US, ..LinkTotals::default() },
+                LinkTotals { from_node: 1, to_node: 9, busy_ps: 20 * US, ..LinkTotals::default() },
+            ],
+            ..RunResult::default()
+        };
+        run.info.simulated_ps = 100 * US;
+        let iterations = [0, 2, 1].map(|job| IterationSummary { job, ..IterationSummary::default() });
+        let paths = critical_paths(&run, &iterations);
+        assert_eq!(paths.iter().map(|path| path.job).collect::<Vec<_>>(), [0, 1], "job 2 has none");
+        let path = &paths[0];
+        assert_eq!((path.steps, path.time_ns, path.computation_ns), (3, 51_000.0, 30_000.0));
+        assert_eq!((path.lost_ns, path.wait_ns), (15_000.0, 1_000.0));
+        assert_eq!(path.communication_ns["DP all-reduce"], 20_000.0);
+        for said in [
+            "computation, most of it \"forward, layer 3\" at node 1: 30",
+            "DP all-reduce",
+            "waiting between tasks",
+            "node 1 is slow: \"forward, layer 3\" takes it 3.00 times the median of all ranks, 20",
+            "most flow 7 from node 1 to node 2: 15",
+            "node 9 to node 2 was busiest",
+        ] {
+            assert!(path.words.contains(said), "{said}: {}", path.words);
+        }
+        assert!(!paths[1].words.contains("slow") && !paths[1].words.contains("idle network"));
+    }
+}

@@ -1,0 +1,236 @@
+//! Training of a transformer, dense or with experts, given by a few numbers.
+
+mod models;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::models::{FeedForward, TransformerModel};
+
+use self::models::Shape;
+use self::plan::Layers;
+use super::simai::{SimAi, play_file};
+use crate::collective::Algorithms;
+use crate::error::WorkloadError;
+use crate::sink::{Generate, Sink};
+
+/// Training of a transformer with tensor, expert, data and pipeline parallelism. Each iteration is a job.
+///
+/// A published model gives the numbers, or the fields do. GPU = tensor rank + TP x (data rank + DP x stage). Each layer is
+/// attention and a feed-forward part. A tensor-parallel group gathers the input of each and scatters its output; experts get
+/// their tokens by an all-to-all and send them back by another. A GPU passes its part of the activations to its
+/// counterpart in the next stage. All microbatches go forward, then all backward. The gradients of a layer's weights are
+/// reduced among data-parallel ranks while the last microbatch still goes backward.
+/// All stages have the same layers; embedding and logits are shared evenly among them. Experts are equally popular.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Transformer {
+    /// A published model, whose numbers are the defaults of `layers` to `feed_forward`. Without one these are required, but
+    /// for `kv_heads`, `experts`, `top_k` and `feed_forward`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<TransformerModel>,
+    /// Layers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layers: Option<u32>,
+    /// Size of the vector of a token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<u32>,
+    /// Size of the vector inside the feed-forward part, or inside an expert.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed_forward_hidden: Option<u32>,
+    /// Attention heads; they divide `hidden`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heads: Option<u32>,
+    /// Heads of keys and values. Default: as many as `heads`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kv_heads: Option<u32>,
+    /// Words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vocabulary: Option<u32>,
+    /// Tokens of a sequence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u32>,
+    /// Experts of each layer. Default: 1, a dense model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experts: Option<u32>,
+    /// Experts that a token goes to. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<u32>,
+    /// What multiplies in the feed-forward part. Default: gated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed_forward: Option<FeedForward>,
+    /// Sequences of a microbatch.
+    #[serde(default = "one")]
+    pub micro_batch: u32,
+    /// Microbatches of an iteration, for each replica.
+    #[serde(default = "one")]
+    pub microbatches: u32,
+    /// GPUs to run it on, a multiple of TP x PP; the number of data-parallel replicas follows from it. Default: all hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<u32>,
+    /// GPUs of a tensor-parallel group.
+    #[serde(default = "one")]
+    pub tp: u32,
+    /// GPUs of an expert-parallel group; it must divide the number of replicas and the experts.
+    #[serde(default = "one")]
+    pub ep: u32,
+    /// Stages of the pipeline; they divide the layers.
+    #[serde(default = "one")]
+    pub pp: u32,
+    /// What a GPU achieves, in 10^12 multiplications and additions a second. Default 400, which is 40 % of the peak of an H100 and
+    /// what Llama 3 was trained with (Grattafiori et al., 2024, table 4).
+    #[serde(default = "tflops")]
+    pub tflops: f64,
+    /// Bytes of a number of activations and weights, 1 to 8.
+    #[serde(default = "two")]
+    pub bytes_per_value: u32,
+    /// Bytes of the gradient of a parameter, 1 to 8.
+    #[serde(default = "two")]
+    pub bytes_per_gradient: u32,
+    /// Who keeps the state of the optimizer.
+    #[serde(default)]
+    pub optimizer: Optimizer,
+    /// The host of each GPU. Default: GPU g is on host g.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<u32>,
+    /// How collectives are done.
+    #[serde(default)]
+    pub algorithms: Algorithms,
+    /// Factor above 0 and at most 1 on all sizes and durations, for quick runs: the ratio of computation to communication
+    /// stays, that to latency does not.
+    #[serde(default = "whole")]
+    pub scale: f64,
+    /// Iterations, one after another.
+    #[serde(default = "one")]
+    pub iterations: u32,
+}
+
+/// Who keeps the state of the optimizer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Optimizer {
+    /// Data-parallel ranks share it: gradients are scattered, and weights gathered when the next iteration begins (Rajbhandari
+    /// et al., "ZeRO", SC 2020, stage 1).
+    #[default]
+    Distributed,
+    /// Every rank has all of it: gradients are all-reduced.
+    Replicated,
+}
+
+fn one() -> u32 {
+    1
+}
+fn two() -> u32 {
+    2
+}
+fn whole() -> f64 {
+    1.0
+}
+fn tflops() -> f64 {
+    400.0
+}
+
+impl Generate for Transformer {
+    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+        let shape = self.shape(out)?;
+        self.check(out, &shape)?;
+        let played = SimAi {
+            file: "transformer".to_owned(),
+            gpus: Some(self.gpus.unwrap_or(out.env.hosts)),
+            tp: Some(self.tp),
+            ep: Some(self.ep),
+            pp: Some(self.pp),
+            microbatches: None,
+            hosts: self.hosts.clone(),
+            algorithms: self.algorithms.clone(),
+            scale: self.scale,
+            iterations: self.iterations,
+        };
+        play_file(&played, out, |layout| Layers { config: self, shape, layout }.file())
+    }
+}
+
+impl Transformer {
+    /// The numbers of the model, with what the fields say laid over them.
+    fn shape(&self, out: &Sink<'_>) -> Result<Shape, WorkloadError> {
+        let model = self.model.map(TransformerModel::shape);
+        let number = |field, own: Option<u32>, of_model: fn(&Shape) -> u32, default: Option<u32>| match own
+            .or(model.as_ref().map(of_model))
+            .or(default)
+        {
+            Some(0) => out.bad(field, 0, "expected 1 or more"),
+            Some(number) => Ok(number),
+            None => out.bad(field, "nothing", "say it, or name a published model: model = \"llama-3-8b\""),
+        };
+        let heads = number("heads", self.heads, |s| s.heads, None)?;
+        Ok(Shape {
+            layers: number("layers", self.layers, |s| s.layers, None)?,
+            hidden: number("hidden", self.hidden, |s| s.hidden, None)?,
+            feed_forward_hidden: number(
+                "feed_forward_hidden",
+                self.feed_forward_hidden,
+                |s| s.feed_forward_hidden,
+                None,
+            )?,
+            heads,
+            kv_heads: number("kv_heads", self.kv_heads, |s| s.kv_heads, Some(heads))?,
+            vocabulary: number("vocabulary", self.vocabulary, |s| s.vocabulary, None)?,
+            sequence: number("sequence", self.sequence, |s| s.sequence, None)?,
+            experts: number("experts", self.experts, |s| s.experts, Some(1))?,
+            top_k: number("top_k", self.top_k, |s| s.top_k, Some(1))?,
+            feed_forward: self.feed_forward.or(model.map(|m| m.feed_forward)).unwrap_or_default(),
+        })
+    }
+
+    fn check(&self, out: &Sink<'_>, shape: &Shape) -> Result<(), WorkloadError> {
+        for (field, value) in [
+            ("micro_batch", self.micro_batch),
+            ("microbatches", self.microbatches),
+            ("tp", self.tp),
+            ("ep", self.ep),
+            ("pp", self.pp),
+        ] {
+            if value == 0 {
+                return out.bad(field, 0, "expected 1 or more");
+            }
+        }
+        for (field, value) in
+            [("bytes_per_value", self.bytes_per_value), ("bytes_per_gradient", self.bytes_per_gradient)]
+        {
+            if !(1..=8).contains(&value) {
+                return out.bad(field, value, "expected 1 to 8");
+            }
+        }
+        if !(self.tflops > 0.0 && self.tflops <= 1e6) {
+            return out.bad("tflops", self.tflops, "expected a number above 0 and at most 1000000");
+        }
+        if shape.top_k > shape.experts {
+            return out.bad("top_k", shape.top_k, format!("expected 1 to {}, the experts", shape.experts));
+        }
+        for (field, value, whole, of) in [
+            ("heads", shape.heads, shape.hidden, "hidden size"),
+            ("pp", self.pp, shape.layers, "layers"),
+            ("tp", self.tp, shape.heads, "heads"),
+            ("tp", self.tp, shape.sequence, "tokens of a sequence"),
+            ("ep", self.ep, shape.experts, "experts of a layer"),
+        ] {
+            if !whole.is_multiple_of(value) {
+                let near = nearest_divisor(whole, value);
+                let allowed = format!("expected a divisor of the {whole} {of}, such as {near}");
+                return out.bad(field, value, allowed);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The divisor of a number that is nearest to `value`; the smaller of two.
+fn nearest_divisor(number: u32, value: u32) -> u32 {
+    let divides = |&one: &u32| number.is_multiple_of(one);
+    (1..=number.min(value.saturating_mul(2)))
+        .filter(divides)
+        .min_by_key(|one| one.abs_diff(value))
+        .unwrap_or(1)
+}

@@ -1,0 +1,130 @@
+use pathweave_units::{Duration, Time};
+
+use super::*;
+use crate::bounds::JobSpans;
+use crate::graph::{JobId, MessageGraph, Parallelism};
+use crate::kinds::Traffic;
+use crate::testing::{error_of, graph_of, job_ends};
+
+/// A layer of attention 4 h^2 and a feed-forward part of 2 h f, of few tokens.
+fn tiny() -> Transformer {
+    Transformer {
+        model: None,
+        layers: Some(2),
+        hidden: Some(64),
+        feed_forward_hidden: Some(128),
+        heads: Some(4),
+        kv_heads: None,
+        vocabulary: Some(100),
+        sequence: Some(8),
+        experts: None,
+        top_k: None,
+        feed_forward: Some(FeedForward::Plain),
+        micro_batch: 1,
+        microbatches: 1,
+        gpus: None,
+        tp: 1,
+        ep: 1,
+        pp: 1,
+        tflops: 1e-3,
+        bytes_per_value: 2,
+        bytes_per_gradient: 2,
+        optimizer: Optimizer::Replicated,
+        hosts: Vec::new(),
+        algorithms: Algorithms::default(),
+        scale: 1.0,
+        iterations: 1,
+    }
+}
+
+fn graph(hosts: u32, config: Transformer) -> MessageGraph {
+    graph_of(hosts, Traffic::Transformer(config))
+}
+
+/// Payload of all messages among ranks that have this in common.
+fn bytes(graph: &MessageGraph, among: Parallelism) -> u64 {
+    let of = |id: u32| graph.label(crate::TaskId(id)).map(|label| &graph.labels()[label as usize]);
+    let is = |id: &u32| of(*id).and_then(|label| label.parallelism) == Some(among);
+    let all = (0..graph.messages().len() as u32).filter(is);
+    all.map(|id| graph.messages()[id as usize].size.get()).sum()
+}
+
+#[test]
+fn computation_is_that_of_the_numbers() {
+    // A gigaflop a second; 8 tokens. Attention 2 x 4 x 64^2 + 4 x 8 x 64 a token, feed-forward 2 x 2 x 64 x 128, logits
+    // 2 x 100 x 64; backward twice as much. Two GPUs do the same and reduce what they found: 2 x (4 x 64^2 + 2 x 64 x 128)
+    // parameters of layers and 2 x 100 x 64 of both ends, 2 bytes each.
+    let flops = 8 * (2 * (8 * 4096 + 2048 + 32768) + 12_800);
+    let spans = JobSpans::from_graph(&graph(2, tiny()));
+    assert_eq!(spans.span(JobId(0)), Duration::from_ns(3 * flops));
+    let parameters = 2 * (4 * 4096 + 2 * 64 * 128) + 2 * 6400;
+    let graph = graph(2, tiny());
+    // A ring of two sends each half of a vector twice.
+    assert_eq!(graph.total_bytes(), u128::from(2u64 * 2 * parameters));
+    assert_eq!(bytes(&graph, Parallelism::Data), 4 * parameters);
+    // What is behind the computation: the last reduction, of the embedding, a nanosecond a byte.
+    let ends = job_ends(&graph);
+    assert!(ends[0] >= Time::from_ns(3 * flops + 2 * 6400 * 2), "{ends:?}");
+}
+
+#[test]
+fn each_parallelism_moves_what_it_has_to() {
+    // 16 GPUs: pairs share layers, two stages, four replicas in two groups of experts.
+    let config = Transformer {
+        experts: Some(4),
+        top_k: Some(2),
+        tp: 2,
+        ep: 2,
+        pp: 2,
+        microbatches: 3,
+        optimizer: Optimizer::Distributed,
+        ..tiny()
+    };
+    let graph = graph(16, config);
+    let activations = 8 * 64 * 2;
+    // Forward and backward, 3 microbatches, 8 GPUs of a stage pass their half on.
+    assert_eq!(bytes(&graph, Parallelism::Pipeline), 2 * 3 * 8 * activations / 2);
+    // A layer a stage. Each pair gathers and scatters activations around attention, twice as many around experts, forward and
+    // backward: 4 collectives each, in which each of a pair sends half of the size.
+    assert_eq!(bytes(&graph, Parallelism::Tensor), 3 * 8 * (4 * activations + 4 * 2 * activations));
+    // Dispatch and combine, forward and backward: each of 16 GPUs sends half of its half of the copies.
+    assert_eq!(bytes(&graph, Parallelism::Expert), 3 * 4 * 16 * (2 * activations / 2) / 2);
+    // Gradients of 2 of 4 experts, halved by tensor parallelism, are scattered among 2 replicas, and weights gathered.
+    let experts = 2 * (2 * 64 * 128) / 2 * 2;
+    assert_eq!(bytes(&graph, Parallelism::ExpertData), 2 * 16 * experts / 2);
+    let attention = (4 * 4096) / 2 * 2;
+    let embedding = 2 * 6400 / 2 / 2 * 2;
+    assert_eq!(bytes(&graph, Parallelism::Data), 2 * 16 * (attention + embedding) * 3 / 4);
+}
+
+#[test]
+fn gradients_are_reduced_once_whatever_the_microbatches() {
+    let of = |microbatches| bytes(&graph(4, Transformer { microbatches, ..tiny() }), Parallelism::Data);
+    assert_eq!(of(1), of(4));
+}
+
+#[test]
+fn fields_out_of_range_are_named() {
+    let error = |config: Transformer| error_of(8, Traffic::Transformer(config));
+    assert!(error(Transformer { hidden: None, ..tiny() }).contains("name a published model"));
+    assert!(error(Transformer { layers: Some(0), ..tiny() }).contains("layers = 0: expected 1 or more"));
+    let layers = error(Transformer { layers: Some(126), pp: 4, ..tiny() });
+    assert!(layers.contains("pp = 4: expected a divisor of the 126 layers, such as 3"), "{layers}");
+    let heads = error(Transformer { tp: 3, ..tiny() });
+    assert!(heads.contains("tp = 3: expected a divisor of the 4 heads, such as 2"), "{heads}");
+    let experts = error(Transformer { experts: Some(6), ep: 4, ..tiny() });
+    assert!(
+        experts.contains("ep = 4: expected a divisor of the 6 experts of a layer, such as 3"),
+        "{experts}"
+    );
+    assert!(error(Transformer { ep: 2, ..tiny() }).contains("the 1 experts of a layer, such as 1"));
+    assert!(error(Transformer { top_k: Some(2), ..tiny() }).contains("top_k = 2: expected 1 to 1"));
+    assert!(
+        error(Transformer { gpus: Some(6), tp: 4, ..tiny() }).contains("gpus = 6: expected a multiple of 4")
+    );
+    assert!(error(Transformer { tflops: 0.0, ..tiny() }).contains("tflops = 0"));
+    assert!(error(Transformer { scale: 2.0, ..tiny() }).contains("scale = 2"));
+    assert!(error(Transformer { bytes_per_value: 9, ..tiny() }).contains("bytes_per_value = 9"));
+    assert!(error(Transformer { microbatches: 0, ..tiny() }).contains("microbatches = 0"));
+    assert!(error(Transformer { iterations: 0, ..tiny() }).contains("iterations = 0"));
+}

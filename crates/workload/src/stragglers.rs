@@ -1,0 +1,278 @@
+//! Hosts that compute slower than others: always, now and then, or as measured.
+
+use std::collections::BTreeMap;
+
+use pathweave_units::{Duration, Rng};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{FileError, shown};
+
+/// How long computations really take. A workload gives each computation its time; here are hosts that take longer, and what
+/// makes computations vary. All of it multiplies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stragglers {
+    /// Hosts that compute slower than the others, or faster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow: Vec<Slow>,
+    /// How computations vary, each by a draw of its own from the stream of its host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// A file of measured factors: a line "host,factor" each. A host with several uses one for each of its computations in
+    /// turn, from the first again after the last; a host without one has 1. Lines that begin with # do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+}
+
+/// Hosts that compute slower than the others, or faster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Slow {
+    /// Which hosts, as the workload numbers them.
+    pub hosts: Vec<u32>,
+    /// How many times as long their computations take: 2 for a GPU at half its clock. Above 0, at most 1000.
+    pub factor: f64,
+}
+
+/// How the times of computations vary.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Jitter {
+    /// Any factor between two is as likely as any other.
+    Uniform {
+        /// The least, above 0.
+        low: f64,
+        /// The most, at most 1000.
+        high: f64,
+    },
+    /// Factors of mean 1 whose logarithm is normal: most computations are a little faster, some much slower.
+    LogNormal {
+        /// Standard deviation of the logarithm, 0 to 2.
+        sigma: f64,
+    },
+    /// Now and then a computation stops for a while: a collection of garbage, a page fault, a restart of clocks.
+    Pauses {
+        /// Share of the computations that do, 0 to 1.
+        probability: f64,
+        /// How long.
+        lasts: Duration,
+    },
+}
+
+/// The largest factor.
+const MOST: f64 = 1_000.0;
+
+/// What is wrong with a field: its name, its value, what is allowed.
+pub(crate) type BadField = (&'static str, String, String);
+
+fn is_factor(factor: f64) -> bool {
+    factor > 0.0 && factor <= MOST
+}
+
+impl Stragglers {
+    /// For a workload of so many hosts.
+    pub(crate) fn check(&self, hosts: u32) -> Result<(), BadField> {
+        for slow in &self.slow {
+            if !is_factor(slow.factor) {
+                let allowed = format!("expected a factor above 0 and at most {MOST}");
+                return Err(("stragglers.slow.factor", slow.factor.to_string(), allowed));
+            }
+            if let Some(host) = slow.hosts.iter().find(|&&host| host >= hosts) {
+                let allowed = format!("hosts of the workload are 0 to {}", hosts.saturating_sub(1));
+                return Err(("stragglers.slow.hosts", host.to_string(), allowed));
+            }
+        }
+        match self.jitter {
+            Some(Jitter::Uniform { low, high }) if !(is_factor(low) && is_factor(high) && low <= high) => {
+                let allowed = format!("expected low above 0, and high from there to {MOST}");
+                Err(("stragglers.jitter", format!("low {low}, high {high}"), allowed))
+            }
+            Some(Jitter::LogNormal { sigma }) if !(0.0..=2.0).contains(&sigma) => {
+                Err(("stragglers.jitter.sigma", sigma.to_string(), "expected 0 to 2".to_owned()))
+            }
+            Some(Jitter::Pauses { probability, .. }) if !(0.0..=1.0).contains(&probability) => {
+                Err(("stragglers.jitter.probability", probability.to_string(), "expected 0 to 1".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The factors of a file, by host.
+pub(crate) fn parse_trace(text: &str, file: &str, hosts: u32) -> Result<BTreeMap<u32, Vec<f64>>, FileError> {
+    let mut factors: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (line, number) in text.lines().zip(1u64..) {
+        let line = line.trim();
+        // A first line may name the columns.
+        if line.is_empty() || line.starts_with('#') || (number == 1 && line == "host,factor") {
+            continue;
+        }
+        let wrong = |what: String| FileError::at(file, number, what);
+        let (host, factor) = line
+            .split_once(',')
+            .ok_or_else(|| wrong(format!("\"{}\": expected \"host,factor\", such as 3,1.25", shown(line))))?;
+        let host: u32 = host.trim().parse().ok().filter(|&host| host < hosts).ok_or_else(|| {
+            wrong(format!(
+                "host \"{}\": hosts of the workload are 0 to {}",
+                shown(host.trim()),
+                hosts.saturating_sub(1)
+            ))
+        })?;
+        let factor: f64 =
+            factor.trim().parse().ok().filter(|&factor| is_factor(factor)).ok_or_else(|| {
+                wrong(format!(
+                    "factor \"{}\": expected a number above 0 and at most {MOST}",
+                    shown(factor.trim())
+                ))
+            })?;
+        factors.entry(host).or_default().push(factor);
+    }
+    if factors.is_empty() {
+        return Err(FileError::whole(file, "no line says \"host,factor\", such as 3,1.25"));
+    }
+    Ok(factors)
+}
+
+/// The pace of the hosts of one workload while it is made.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    /// By host; 1 where nothing is said.
+    factors: BTreeMap<u32, f64>,
+    jitter: Option<Jitter>,
+    trace: BTreeMap<u32, Vec<f64>>,
+    seed: u64,
+    /// Of hosts that have computed: their stream, and how many computations they have had.
+    hosts: BTreeMap<u32, (Rng, usize)>,
+    computations: u64,
+}
+
+impl Pace {
+    /// `seed` is the workload's own.
+    pub(crate) fn new(config: &Stragglers, trace: BTreeMap<u32, Vec<f64>>, seed: u64) -> Self {
+        let mut factors = BTreeMap::new();
+        for slow in &config.slow {
+            for &host in &slow.hosts {
+                *factors.entry(host).or_insert(1.0) *= slow.factor;
+            }
+        }
+        Pace { factors, jitter: config.jitter, trace, seed, hosts: BTreeMap::new(), computations: 0 }
+    }
+
+    /// How many computations have been asked for.
+    pub(crate) fn computations(&self) -> u64 {
+        self.computations
+    }
+
+    /// How long a computation takes at a host that would take so long elsewhere. What takes no time is none.
+    pub(crate) fn time(&mut self, host: u32, duration: Duration) -> Duration {
+        if duration == Duration::ZERO {
+            return duration;
+        }
+        self.computations += 1;
+        let seed = self.seed;
+        let fresh = || (Rng::for_component(seed, "stragglers", u64::from(host)), 0);
+        let (rng, number) = self.hosts.entry(host).or_insert_with(fresh);
+        let mut factor = self.factors.get(&host).copied().unwrap_or(1.0);
+        if let Some(measured) = self.trace.get(&host) {
+            factor *= measured[*number % measured.len()];
+        }
+        *number += 1;
+        let mut pause = Duration::ZERO;
+        match self.jitter {
+            None => {}
+            Some(Jitter::Uniform { low, high }) => factor *= low + (high - low) * rng.unit_f64(),
+            Some(Jitter::LogNormal { sigma }) => {
+                factor *= libm::exp(sigma * normal(rng) - sigma * sigma / 2.0);
+            }
+            Some(Jitter::Pauses { probability, lasts }) => {
+                if rng.chance(probability) {
+                    pause = lasts;
+                }
+            }
+        }
+        Duration::from_ps(duration.scale(factor).as_ps().saturating_add(pause.as_ps()))
+    }
+}
+
+/// A draw from the standard normal distribution (Box and Muller, 1958). Two draws of the stream, always.
+fn normal(rng: &mut Rng) -> f64 {
+    // Not zero, of which there is no logarithm.
+    let radius = libm::sqrt(-2.0 * libm::log(1.0 - rng.unit_f64()));
+    radius * libm::cos(2.0 * std::f64::consts::PI * rng.unit_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace(config: &Stragglers) -> Pace {
+        Pace::new(config, BTreeMap::new(), 7)
+    }
+
+    const TEN: Duration = Duration::from_us(10);
+
+    #[test]
+    fn factors_multiply_and_traces_take_turns() {
+        let slow = |hosts: &[u32], factor| Slow { hosts: hosts.to_vec(), factor };
+        let config = Stragglers { slow: vec![slow(&[3], 2.0), slow(&[3, 4], 1.5)], ..Stragglers::default() };
+        let trace = BTreeMap::from([(4, vec![1.0, 2.0])]);
+        let mut pace = Pace::new(&config, trace, 7);
+        assert_eq!(pace.time(0, TEN), TEN);
+        assert_eq!(pace.time(3, TEN), Duration::from_us(30));
+        let four: Vec<_> = (0..3).map(|_| pace.time(4, TEN).as_ps() / 1_000_000).collect();
+        assert_eq!(four, [15, 30, 15]);
+        assert_eq!((pace.time(4, Duration::ZERO), pace.computations()), (Duration::ZERO, 5));
+    }
+
+    #[test]
+    fn jitter_is_of_the_host_and_has_its_mean() {
+        let config = Stragglers { jitter: Some(Jitter::LogNormal { sigma: 0.5 }), ..Stragglers::default() };
+        let (mut one, mut other) = (pace(&config), pace(&config));
+        // What other hosts compute does not show.
+        let alone: Vec<_> = (0..4).map(|_| one.time(5, TEN)).collect();
+        let beside: Vec<_> = (0..4)
+            .map(|i| {
+                other.time(i % 3, TEN);
+                other.time(5, TEN)
+            })
+            .collect();
+        assert_eq!(alone, beside);
+        let mean = (0..20_000).map(|_| one.time(1, TEN).as_ps() as f64 / 1e7).sum::<f64>() / 20_000.0;
+        assert!((mean - 1.0).abs() < 0.02, "{mean}");
+        let uniform = Some(Jitter::Uniform { low: 1.0, high: 3.0 });
+        let mut uniform = pace(&Stragglers { jitter: uniform, ..Stragglers::default() });
+        let all: Vec<f64> = (0..1_000).map(|_| uniform.time(1, TEN).as_ps() as f64 / 1e7).collect();
+        assert!(all.iter().all(|factor| (1.0..=3.0).contains(factor)));
+        assert!(all.iter().any(|&factor| factor < 1.1) && all.iter().any(|&factor| factor > 2.9));
+        let lasts = Duration::from_us(90);
+        let pauses = Some(Jitter::Pauses { probability: 0.25, lasts });
+        let mut pauses = pace(&Stragglers { jitter: pauses, ..Stragglers::default() });
+        let long = (0..4_000).filter(|_| pauses.time(1, TEN) == Duration::from_us(100)).count();
+        assert!((850..1_150).contains(&long), "{long}");
+    }
+
+    #[test]
+    fn bad_fields_and_files_are_named() {
+        let check = |config: Stragglers| config.check(4).unwrap_err();
+        let slow = |host, factor| Stragglers {
+            slow: vec![Slow { hosts: vec![host], factor }],
+            ..Stragglers::default()
+        };
+        assert_eq!(check(slow(4, 2.0)).2, "hosts of the workload are 0 to 3");
+        assert_eq!(check(slow(1, 0.0)).0, "stragglers.slow.factor");
+        assert_eq!(check(slow(1, f64::NAN)).1, "NaN");
+        let jitter = |jitter| check(Stragglers { jitter: Some(jitter), ..Stragglers::default() });
+        assert_eq!(jitter(Jitter::Uniform { low: 2.0, high: 1.0 }).1, "low 2, high 1");
+        assert_eq!(jitter(Jitter::LogNormal { sigma: 3.0 }).0, "stragglers.jitter.sigma");
+        let pauses = Jitter::Pauses { probability: 1.5, lasts: TEN };
+        assert_eq!(jitter(pauses).0, "stragglers.jitter.probability");
+
+        let good = parse_trace("host,factor\n# GPU 3 is hot\n3, 1.5\n3,1.25\n", "t.csv", 4).unwrap();
+        assert_eq!(good, BTreeMap::from([(3, vec![1.5, 1.25])]));
+        let error = |text| parse_trace(text, "t.csv", 4).unwrap_err().to_string();
+        assert_eq!(error("0,1\n4,1"), "t.csv:2: host \"4\": hosts of the workload are 0 to 3");
+        assert_eq!(error("0,-1"), "t.csv:1: factor \"-1\": expected a number above 0 and at most 1000");
+        assert_eq!(error("0 1"), "t.csv:1: \"0 1\": expected \"host,factor\", such as 3,1.25");
+        assert_eq!(error("# nothing\n"), "t.csv: no line says \"host,factor\", such as 3,1.25");
+    }
+}
