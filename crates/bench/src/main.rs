@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod bypass;
 mod choice;
 mod ofi;
 mod paths;
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
         (None, _) => all(None, &[]),
         (Some(name), part) => {
             let parts: Vec<String> = part.into_iter().chain(args).collect();
-            let others = [LARGEST.name, choice::NAME, transport::NAME, paths::NAME, ofi::NAME];
+            let others = [LARGEST.name, choice::NAME, transport::NAME, bypass::NAME, paths::NAME, ofi::NAME];
             let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).chain(others).collect();
             let unknown = parts.iter().find(|part| name != ofi::NAME || !ofi::PARTS.contains(&part.as_str()));
             if let Some(unknown) = unknown {
@@ -141,6 +142,11 @@ fn all(only: Option<&str>, parts: &[String]) -> ExitCode {
         let (value, all_met) = transport::run();
         met &= all_met;
         report.insert(transport::NAME.into(), value);
+    }
+    if only.is_none_or(|name| name == bypass::NAME) {
+        let (value, all_met) = bypass::run();
+        met &= all_met;
+        report.insert(bypass::NAME.into(), value);
     }
     if only.is_none_or(|name| name == paths::NAME) {
         let (value, all_met) = paths::run();

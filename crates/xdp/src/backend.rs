@@ -22,6 +22,7 @@ use crate::frame::{Ends, Mac, Template, parse};
 use crate::interface::Interface;
 use crate::neighbours::{Neighbours, Way};
 use crate::socket::{Kick, Opened, Queue, QueueConfig, Transfer};
+use crate::stamp;
 use crate::steering::Steering;
 
 /// Bytes of Ethernet around an IP packet.
@@ -97,6 +98,9 @@ impl XdpBackend {
         let most = interface.queues.min(MOST_QUEUES);
         let steering =
             Steering::load(local, most).map_err(|why| refused(&interface, "load an XDP program", why))?;
+        // Packets go to the kernel as long as there are no sockets.
+        let attached = steering.attach(interface.index);
+        let (link, mode) = attached.map_err(|why| refused(&interface, "attach an XDP program", why))?;
         let mut queues = Vec::new();
         for queue in 0..most {
             let config = QueueConfig {
@@ -116,8 +120,6 @@ impl XdpBackend {
             steering.set_socket(queue, opened.as_fd()).map_err(|why| system(doing, &why))?;
             queues.push(*opened);
         }
-        let attached = steering.attach(interface.index);
-        let (link, mode) = attached.map_err(|why| refused(&interface, "attach an XDP program", why))?;
         Ok(XdpBackend {
             queues,
             attachment: Attachment { steering, link, mode },
@@ -277,12 +279,12 @@ impl Backend for XdpBackend {
 
     fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<Arrivals> {
         let XdpBackend { queues, local, also, counters, busy_poll, .. } = self;
-        let (mut received, mut more) = (0, false);
+        let (mut received, mut stamped, mut more, mut now_ns) = (0, 0, false, None);
         for queue in queues {
             if *busy_poll {
                 queue.look();
             }
-            let count = queue.receive(RECEIVE_BATCH, |frame| {
+            let count = queue.receive(RECEIVE_BATCH, |frame, arrived_ns| {
                 let parsed = match parse(frame) {
                     Ok(parsed) => parsed,
                     Err(flaw) => return counters.flawed(flaw),
@@ -298,14 +300,19 @@ impl Backend for XdpBackend {
                 };
                 let bytes = &mut frame[parsed.datagram];
                 if !bytes.is_empty() {
+                    let age_ns = arrived_ns.and_then(|arrived_ns| {
+                        stamped += 1;
+                        stamp::age_ns(arrived_ns, *now_ns.get_or_insert_with(stamp::now_ns))
+                    });
                     let (from, ecn, segment_bytes) = (parsed.from, parsed.ecn, bytes.len());
-                    sink(Received { from, rail: Rail::FIRST, at, ecn, segment_bytes, bytes, age_ns: None });
+                    sink(Received { from, rail: Rail::FIRST, at, ecn, segment_bytes, bytes, age_ns });
                 }
             });
             received += count;
             more |= count == RECEIVE_BATCH;
         }
         self.counters.received(received as u64);
+        self.counters.stamped(stamped);
         let past_kernel = match received {
             0 => Arrivals::None,
             _ if more => Arrivals::More,

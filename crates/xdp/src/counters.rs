@@ -12,6 +12,7 @@ pub struct Counters(Arc<Counts>);
 #[derive(Debug, Default)]
 struct Counts {
     received: AtomicU64,
+    stamped: AtomicU64,
     sent: AtomicU64,
     received_by_kernel: AtomicU64,
     sent_by_kernel: AtomicU64,
@@ -24,6 +25,8 @@ struct Counts {
 pub struct Tally {
     /// Datagrams that came past the kernel's network stack.
     pub received: u64,
+    /// Of them those of which it is known when they arrived.
+    pub stamped: u64,
     /// Datagrams that left past it.
     pub sent: u64,
     /// Batches of datagrams that came by the kernel's socket all the same.
@@ -46,10 +49,12 @@ impl Tally {
 impl Counters {
     /// What they are now.
     pub fn read(&self) -> Tally {
-        let Counts { received, sent, received_by_kernel, sent_by_kernel, foreign, flawed } = &*self.0;
+        let Counts { received, stamped, sent, received_by_kernel, sent_by_kernel, foreign, flawed } =
+            &*self.0;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Tally {
             received: read(received),
+            stamped: read(stamped),
             sent: read(sent),
             received_by_kernel: read(received_by_kernel),
             sent_by_kernel: read(sent_by_kernel),
@@ -60,6 +65,10 @@ impl Counters {
 
     pub(crate) fn received(&self, datagrams: u64) {
         add(&self.0.received, datagrams);
+    }
+
+    pub(crate) fn stamped(&self, datagrams: u64) {
+        add(&self.0.stamped, datagrams);
     }
 
     pub(crate) fn sent(&self, datagrams: u64) {

@@ -28,6 +28,7 @@ pub mod frame;
 mod interface;
 mod neighbours;
 mod socket;
+mod stamp;
 mod steering;
 
 pub use backend::XdpBackend;

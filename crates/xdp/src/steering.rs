@@ -8,17 +8,22 @@ use pathweave_bpf::{
     Code, Condition, Instruction, Jump, Link, Map, MapKind, Mode, Program, ProgramKind, Size,
 };
 
+use crate::stamp;
+
 /// "To the kernel's network stack" (`enum xdp_action`).
 const PASS: i32 = 2;
 /// Functions of the kernel (`enum bpf_func_id`).
 const LOOKUP: i32 = 1;
+const CLOCK_NS: i32 = 5;
 const REDIRECT: i32 = 51;
+const MAKE_ROOM_IN_FRONT: i32 = 54;
 /// Ports of a device: that at which peers reach it, and one a path.
 const MOST_PORTS: u32 = 512;
 
 /// Fields of `struct xdp_md`.
 const DATA: i16 = 0;
 const DATA_END: i16 = 4;
+const NOTE: i16 = 8;
 const QUEUE: i16 = 16;
 
 /// What decides about packets, before it is attached.
@@ -76,6 +81,27 @@ struct Layout {
 const IPV4: Layout = Layout { kind: 0x0800, len: 42, protocol: 23, to: 30, to_port: 36 };
 const IPV6: Layout = Layout { kind: 0x86dd, len: 62, protocol: 20, to: 38, to_port: 56 };
 
+/// Notes in front of the packet when it arrived, where the driver leaves room for that.
+fn note_time(code: &mut Code) {
+    code.call(CLOCK_NS);
+    code.copy(9, 0);
+    code.copy(1, 6);
+    code.set(2, -(stamp::BYTES as i32));
+    code.call(MAKE_ROOM_IN_FRONT);
+    let no_room = code.jump_if(Condition::Differs, 0, 0);
+    code.load(Size::Word, 2, 6, NOTE);
+    code.load(Size::Word, 3, 6, DATA);
+    code.copy(4, 2);
+    code.add(4, stamp::BYTES as i32);
+    // So it is; the verifier wants to see it.
+    let too_short = code.jump(Condition::Above, 4, 3);
+    code.constant(5, stamp::SIGN);
+    code.store(Size::Double, 2, 0, 5);
+    code.store(Size::Double, 2, 8, 9);
+    code.land(no_room);
+    code.land(too_short);
+}
+
 /// The program: whole, unfragmented UDP packets without options for our address and one of our ports go to the socket of the
 /// queue at which they arrived.
 fn code(local: SocketAddr, ports: &Map, sockets: &Map) -> Vec<Instruction> {
@@ -122,6 +148,7 @@ fn code(local: SocketAddr, ports: &Map, sockets: &Map) -> Vec<Instruction> {
     code.call(LOOKUP);
     others.push(code.jump_if(Condition::Equal, 0, 0));
     code.land(usual);
+    note_time(&mut code);
     code.load(Size::Word, 2, 6, QUEUE);
     code.map(1, sockets);
     // What is done where the queue has no socket.

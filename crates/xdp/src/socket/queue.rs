@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -14,6 +14,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, bind, send,
 
 use super::ring::{Consuming, Producing};
 use super::umem::Umem;
+use crate::stamp;
 
 /// Chunk sizes the kernel takes: powers of two up to a page.
 const SMALL_CHUNK: usize = 2_048;
@@ -25,6 +26,10 @@ const SEND_FRAMES: usize = 2_048;
 /// Rings of the kernel hold powers of two; more than this is not worth the memory.
 const MOST_RECEIVE_CHUNKS: usize = 1 << 15;
 const LEAST_RECEIVE_CHUNKS: usize = 256;
+
+/// The kernel takes a socket that was closed off its queue somewhat later: so long the queue may be busy for one that is gone.
+const PREDECESSOR_GOES_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// What a queue is opened with.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +91,8 @@ pub(crate) struct Queue {
     /// Pieces of a packet that lies in several chunks, put together; and whether it is longer than any of ours.
     joined: Vec<u8>,
     too_long: bool,
+    /// When the packet arrived of which pieces come, if that was noted.
+    stamp: Option<u64>,
     frame_bytes: usize,
 }
 
@@ -180,6 +187,7 @@ impl Queue {
             receive_chunks,
             joined: Vec::new(),
             too_long: false,
+            stamp: None,
             frame_bytes: config.frame_bytes,
         })))
     }
@@ -189,16 +197,20 @@ impl Queue {
         self.receive_chunks * self.chunk_bytes.min(self.frame_bytes)
     }
 
-    /// Hands at most `most` frames that have arrived to `sink`, and returns how many there were.
-    pub(crate) fn receive(&mut self, most: usize, mut sink: impl FnMut(&mut [u8])) -> usize {
+    /// Hands at most `most` frames that have arrived to `sink`, with when they did as far as that was noted, and returns how many
+    /// there were.
+    pub(crate) fn receive(&mut self, most: usize, mut sink: impl FnMut(&mut [u8], Option<u64>)) -> usize {
         let (mut count, mut pieces) = (0, 0);
         while count < most {
             let Some(piece) = self.received.pop() else { break };
             pieces += 1;
+            if self.joined.is_empty() {
+                self.stamp = self.umem.in_front_mut(piece.addr, stamp::BYTES).and_then(stamp::take);
+            }
             let ends = !piece.options.contains(XdpDescOptions::XDP_PKT_CONTD);
             let bytes = self.umem.bytes_mut(piece.addr, piece.len as usize).unwrap_or_default();
             if ends && self.joined.is_empty() && !self.too_long {
-                sink(bytes);
+                sink(bytes, self.stamp);
                 count += 1;
             } else {
                 self.too_long |= self.joined.len() + bytes.len() > self.frame_bytes;
@@ -207,7 +219,7 @@ impl Queue {
                 }
                 if ends {
                     // Of one that is too long the beginning, which says itself that more should follow.
-                    sink(&mut self.joined);
+                    sink(&mut self.joined, self.stamp);
                     count += 1;
                     self.joined.clear();
                     self.too_long = false;
@@ -352,7 +364,14 @@ fn bind_to(socket: BorrowedFd<'_>, config: &QueueConfig, several_pieces: bool) -
     if several_pieces {
         flags |= SocketAddrXdpFlags::XDP_USE_SG;
     }
-    bind(socket, &SocketAddrXdp::new(flags, config.interface, config.queue))
+    let address = SocketAddrXdp::new(flags, config.interface, config.queue);
+    let deadline = Instant::now() + PREDECESSOR_GOES_WITHIN;
+    loop {
+        match bind(socket, &address) {
+            Err(Errno::BUSY) if Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
+            done => return done,
+        }
+    }
 }
 
 impl AsFd for Queue {

@@ -35,6 +35,13 @@ impl Umem {
         Some((at - at % self.chunk_bytes) as u64)
     }
 
+    /// As many bytes in front of `address`; `None`: they are not of its chunk.
+    pub(super) fn in_front_mut(&mut self, address: u64, len: usize) -> Option<&mut [u8]> {
+        let before = address - self.chunk_of(address)?;
+        let start = address.checked_sub(len as u64).filter(|_| before >= len as u64)?;
+        self.bytes_mut(start, len)
+    }
+
     /// Bytes of this process: in chunks that the kernel does not have now. `None`: they do not lie in the memory.
     ///
     /// The kernel writes only to chunks in the fill ring and reads only those in the send ring; who calls this has taken the
