@@ -365,7 +365,11 @@ fn sockets_do_where_there_is_no_af_xdp() {
     let fixed = ["perf", "client", &server.address, "--insecure", "--progress", "never"];
     let done = lab.run(&[&fixed[..], &args].concat());
     assert_eq!(done.code, 0, "{}", done.err);
-    assert!(done.err.contains("packets go over UDP sockets, for there is no network interface"), "{}", done.err);
+    assert!(
+        done.err.contains("packets go over UDP sockets, for there is no network interface"),
+        "{}",
+        done.err
+    );
 }
 
 #[test]

@@ -64,6 +64,11 @@ impl Registration {
         self.inner.reach().map_err(RegisterError::DeviceClosed)
     }
 
+    /// The device that it is of.
+    pub(super) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
     /// Gives up the handle: its key, which is to be closed.
     pub(super) fn leave(mut self) -> u64 {
         self.open = false;
