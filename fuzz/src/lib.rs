@@ -14,12 +14,13 @@ pub use tagged::tagged;
 
 use pathweave_neighbour::{MOST_NOTE_BYTES, Note};
 use pathweave_wire::{Packet, Runs, SideFrame, emit};
+use pathweave_xdp::frame::{Ends, MAX_HEADERS, Template, parse};
 
 /// A target: its name, which is also the folder of its seeds, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 25] = [
+pub const TARGETS: [Target; 26] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("side_channel", side_channel),
@@ -45,7 +46,23 @@ pub const TARGETS: [Target; 25] = [
     ("packet_open", packet_open),
     ("tagged", tagged),
     ("note", note),
+    ("xdp_frame", xdp_frame),
 ];
+
+/// A frame as an interface hands it over, past the kernel. A datagram that is found lies in it, and written anew between the same
+/// ends it is found again.
+pub fn xdp_frame(data: &[u8]) {
+    let Ok(parsed) = parse(data) else { return };
+    let datagram = &data[parsed.datagram.clone()];
+    let mac = |at: usize| data[at..at + 6].try_into().expect("six bytes");
+    let ends = Ends { from_mac: mac(6), to_mac: mac(0), from: parsed.from, to: parsed.to };
+    let template = Template::new(ends, parsed.ecn).expect("both ends are of the frame's family");
+    let mut frame = vec![0; MAX_HEADERS + datagram.len()];
+    let len = template.write(datagram, &mut frame).expect("it was in a packet before");
+    let again = parse(&frame[..len]).expect("what was written can be parsed");
+    assert_eq!((again.from, again.to, again.ecn), (parsed.from, parsed.to, parsed.ecn));
+    assert_eq!(&frame[again.datagram], datagram);
+}
 
 /// A frame as it comes, with and without Ethernet. What is accepted must emit to something that means the same.
 pub fn wire(data: &[u8]) {

@@ -5,8 +5,10 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod bypass;
 mod choice;
 mod flow;
+mod loops;
 mod ofi;
 mod paths;
 mod scaling;
@@ -47,7 +49,16 @@ fn main() -> ExitCode {
         (None, _) => all(None, &[]),
         (Some(name), part) => {
             let parts: Vec<String> = part.into_iter().chain(args).collect();
-            let others = [LARGEST.name, choice::NAME, flow::NAME, transport::NAME, paths::NAME, ofi::NAME];
+            let others = [
+                LARGEST.name,
+                choice::NAME,
+                flow::NAME,
+                transport::NAME,
+                bypass::NAME,
+                loops::NAME,
+                paths::NAME,
+                ofi::NAME,
+            ];
             let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).chain(others).collect();
             let unknown = parts.iter().find(|part| name != ofi::NAME || !ofi::PARTS.contains(&part.as_str()));
             if let Some(unknown) = unknown {
@@ -147,6 +158,16 @@ fn all(only: Option<&str>, parts: &[String]) -> ExitCode {
         let (value, all_met) = transport::run();
         met &= all_met;
         report.insert(transport::NAME.into(), value);
+    }
+    if only.is_none_or(|name| name == bypass::NAME) {
+        let (value, all_met) = bypass::run();
+        met &= all_met;
+        report.insert(bypass::NAME.into(), value);
+    }
+    if only.is_none_or(|name| name == loops::NAME) {
+        let (value, all_met) = loops::run();
+        met &= all_met;
+        report.insert(loops::NAME.into(), value);
     }
     if only.is_none_or(|name| name == paths::NAME) {
         let (value, all_met) = paths::run();

@@ -51,17 +51,40 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("neighbour", &[]),
     // The libfabric provider.
     ("ofi", &["units", "tagged", "datapath", "neighbour"]),
+    // Programs for the kernel's virtual machine, and what it is asked about interfaces; for what, they do not know.
+    ("bpf", &[]),
+    ("netlink", &[]),
+    // A backend of the datapath beside the kernel's network stack.
+    ("xdp", &["units", "wire", "datapath", "bpf", "netlink"]),
     // Of the fabric and the simulator it knows what a run is configured with, and the ideal to compare with.
-    ("lab", &["units", "policy", "topo", "fabric", "workload", "results", "execution", "sim", "datapath"]),
+    (
+        "lab",
+        &[
+            "units",
+            "policy",
+            "topo",
+            "fabric",
+            "workload",
+            "results",
+            "execution",
+            "sim",
+            "datapath",
+            "bpf",
+            "netlink",
+        ],
+    ),
     // Plans runs and keeps what they leave; whoever uses it executes them.
     ("sweep", &["units", "scenario", "results"]),
     // Plans runs and judges their results, and keeps finished runs as sweeps do; whoever uses it executes them.
     ("paper", &["policy", "scenario", "results", "sweep"]),
     // Measurements over the datapath, and the report of them.
-    ("perf", &["heap", "datapath"]),
+    ("perf", &["heap", "datapath", "xdp"]),
     (
         "cli",
-        &["heap", "units", "scenario", "results", "sim", "paper", "sweep", "lab", "datapath", "ofi", "perf"],
+        &[
+            "heap", "units", "scenario", "results", "sim", "paper", "sweep", "lab", "datapath", "xdp", "ofi",
+            "perf",
+        ],
     ),
     // Bindings: what Python sees of scenarios, runs, sweeps, results and pickers; and the program, for the wheel.
     ("python", &["heap", "units", "policy", "scenario", "results", "sim", "sweep", "cli"]),
@@ -90,8 +113,21 @@ const ARROWS: &[(&str, &[&str])] = &[
 const NO_STD: &[&str] = &["units", "wire", "policy", "transport", "tagged"];
 
 /// Crates that may look at the clock, open sockets and start threads.
-const MAY_TOUCH_THE_SYSTEM: &[&str] =
-    &["heap", "crew", "cli", "datapath", "neighbour", "ofi", "lab", "perf", "python", "bench"];
+const MAY_TOUCH_THE_SYSTEM: &[&str] = &[
+    "heap",
+    "crew",
+    "cli",
+    "datapath",
+    "neighbour",
+    "bpf",
+    "netlink",
+    "xdp",
+    "ofi",
+    "lab",
+    "perf",
+    "python",
+    "bench",
+];
 
 /// Lines of code a file may have, tests not counted.
 const MAX_CODE_LINES: usize = 500;

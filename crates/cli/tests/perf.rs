@@ -348,7 +348,28 @@ fn what_cannot_be_is_told() {
         &["192.0.2.1:0", "this machine"],
     );
     refused(&lab, &["ping", address, "--insecure", "--count", "0"], &["1..=1000000"]);
+    client(&["--backend", "af-xdp"], &["name the network interface", "--interface eth0"]);
+    client(&["--interface", "lo"], &["--interface lo is for --backend af-xdp or auto"]);
+    client(&["--backend", "af-xpd", "--interface", "lo"], &["af-xpd", "af-xdp"]);
+    let nowhere = ["--backend", "af-xdp", "--interface", "no-such-eth"];
+    client(&nowhere, &["--backend af-xdp", "no network interface \"no-such-eth\"", "there are", "lo"]);
+    client(&[&nowhere[..], &["--transport", "erd"]].concat(), &["--transport erd", "--backend udp"]);
     assert_eq!(server.stop().code, 0);
+}
+
+#[test]
+fn sockets_do_where_there_is_no_af_xdp() {
+    let lab = Lab::new();
+    let server = Server::insecure(&lab);
+    let args = ["--backend", "auto", "--interface", "no-such-eth", "--iterations", "20"];
+    let fixed = ["perf", "client", &server.address, "--insecure", "--progress", "never"];
+    let done = lab.run(&[&fixed[..], &args].concat());
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(
+        done.err.contains("packets go over UDP sockets, for there is no network interface"),
+        "{}",
+        done.err
+    );
 }
 
 #[test]

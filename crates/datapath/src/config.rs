@@ -322,7 +322,9 @@ impl DeviceConfig {
         Ok(())
     }
 
-    pub(crate) fn udp(&self) -> UdpConfig {
+    /// Its sockets: what a [backend](crate::backend) is opened with that is then given to
+    /// [`Device::with_backend`](crate::Device::with_backend).
+    pub fn udp(&self) -> UdpConfig {
         UdpConfig {
             bind: self.bind,
             also_bind: self.also_bind.clone(),

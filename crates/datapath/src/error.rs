@@ -55,7 +55,8 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    pub(crate) fn of_socket(address: SocketAddr, source: io::Error) -> Self {
+    /// What the system said of a socket at `address`.
+    pub fn of_socket(address: SocketAddr, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::AddrInUse => OpenError::PortInUse { address },
             io::ErrorKind::PermissionDenied => OpenError::Permission { address },

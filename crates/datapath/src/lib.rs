@@ -70,8 +70,8 @@ mod sum;
 mod threads;
 
 pub use api::{
-    Accepting, Attempt, Connection, Device, Events, Fenced, Listener, ProtectionDomain, Registration, Remote,
-    Turned,
+    Accepting, Attempt, Connection, Device, Events, Fenced, Listener, Loops, LoopsListener,
+    LoopsRegistration, ProtectionDomain, Registration, Remote, Turned,
 };
 pub use completion::Completion;
 pub use config::{ConfigError, DeviceConfig, Driving, MAX_PATHS, Unprotected, Waiting};

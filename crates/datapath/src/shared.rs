@@ -128,7 +128,8 @@ pub(crate) struct Shared<C = Command, H = Arc<ConnectionShared>> {
     pub(crate) commands: SegQueue<C>,
     parking: Parking,
     waker: Waker,
-    pub(crate) signal: Signal,
+    /// That of one device, or of all loops of one.
+    pub(crate) signal: Arc<Signal>,
     /// What is handed to the application: connections of peers that have not been accepted, or
     /// completions of datagrams.
     pub(crate) handed: SegQueue<H>,
@@ -144,11 +145,16 @@ pub(crate) struct Shared<C = Command, H = Arc<ConnectionShared>> {
 
 impl<C, H> Shared<C, H> {
     pub(crate) fn new(waker: Waker) -> Self {
+        Shared::telling(waker, Arc::default())
+    }
+
+    /// Whose waiters are told by this signal.
+    pub(crate) fn telling(waker: Waker, signal: Arc<Signal>) -> Self {
         Shared {
             commands: SegQueue::new(),
             parking: Parking::new(),
             waker,
-            signal: Signal::default(),
+            signal,
             handed: SegQueue::new(),
             broken: OnceLock::new(),
             hook: OnceLock::new(),

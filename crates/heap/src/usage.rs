@@ -2,6 +2,9 @@
 
 use std::fs::read_to_string;
 
+use std::time::Duration;
+
+use nix::sys::resource::{UsageWho, getrusage};
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time of the calling thread, seconds.
@@ -11,9 +14,17 @@ pub fn thread_cpu_s() -> f64 {
 }
 
 /// CPU time of the process, all its threads.
-pub fn process_cpu() -> std::time::Duration {
+pub fn process_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
-    std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Of that what was spent in the program's own code and not in the kernel; zero where unknown. The system divides the time by
+/// samples, so of less than a second it is a rough figure.
+pub fn process_user_cpu() -> Duration {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return Duration::ZERO };
+    let time = usage.user_time();
+    Duration::from_secs(time.tv_sec().unsigned_abs()) + Duration::from_micros(time.tv_usec().unsigned_abs())
 }
 
 /// Largest resident memory of the process so far, bytes; 0 where unknown. Runs side by side share it.

@@ -1,8 +1,8 @@
 //! What can go wrong with a lab, said so that it can be repaired.
 
-use std::fmt;
 use std::io;
 
+use pathweave_netlink::SystemError;
 use pathweave_topo::TopoError;
 
 /// Why a lab cannot be made, found, changed or removed.
@@ -90,44 +90,35 @@ pub enum LabError {
     Topology(#[from] TopoError),
 }
 
-/// The operating system's answer, with the kernel's own words where it has some.
-#[derive(Debug)]
-pub struct SystemError {
-    /// The error number.
-    pub error: io::Error,
-    /// What netlink's extended acknowledgement says.
-    pub words: Option<String>,
-}
-
-impl fmt::Display for SystemError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.words {
-            Some(words) => write!(f, "{} ({words})", self.error),
-            None => write!(f, "{}", self.error),
-        }
-    }
-}
-impl std::error::Error for SystemError {}
-
-impl From<io::Error> for SystemError {
-    fn from(error: io::Error) -> Self {
-        SystemError { error, words: None }
-    }
-}
-impl From<nix::errno::Errno> for SystemError {
-    fn from(error: nix::errno::Errno) -> Self {
-        io::Error::from(error).into()
-    }
-}
-
 /// Says what was being done when the operating system refused.
 pub(crate) trait Doing<T> {
     fn doing(self, what: impl FnOnce() -> String) -> Result<T, LabError>;
 }
 
-impl<T, E: Into<SystemError>> Doing<T> for Result<T, E> {
+impl<T, E: Answer> Doing<T> for Result<T, E> {
     fn doing(self, what: impl FnOnce() -> String) -> Result<T, LabError> {
-        self.map_err(|why| LabError::System { doing: what(), why: why.into() })
+        self.map_err(|why| LabError::System { doing: what(), why: why.answer() })
+    }
+}
+
+/// What the operating system answers, by whatever way it was asked.
+pub(crate) trait Answer {
+    fn answer(self) -> SystemError;
+}
+
+impl Answer for SystemError {
+    fn answer(self) -> SystemError {
+        self
+    }
+}
+impl Answer for io::Error {
+    fn answer(self) -> SystemError {
+        self.into()
+    }
+}
+impl Answer for nix::errno::Errno {
+    fn answer(self) -> SystemError {
+        io::Error::from(self).into()
     }
 }
 

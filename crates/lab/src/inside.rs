@@ -8,10 +8,11 @@ use std::process::Command;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::sethostname;
+use pathweave_netlink::SystemError;
 use pathweave_topo::NodeId;
 
 use crate::application::HostName;
-use crate::error::{Doing, LabError, SystemError};
+use crate::error::{Doing, LabError};
 use crate::lab::Lab;
 
 impl Lab {

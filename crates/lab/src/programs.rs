@@ -5,34 +5,35 @@
 //! works without.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
+
+use pathweave_bpf::{Program, ProgramKind};
+use pathweave_netlink::Netlink;
 
 use crate::error::{Doing, LabError};
 use crate::label::End;
-use crate::os::bpf::{self, Map};
 use crate::os::device::index_of_port;
 use crate::os::filter::{self, Direction};
-use crate::os::netlink::Netlink;
-use crate::os::program::{self, Red, Treatment};
+use crate::os::program::{self, Queues, Red, Treatment};
 use crate::plan::{NodePlan, Plan, PortPlan, Role};
 
 /// What all ports of a lab share.
 #[derive(Debug)]
 pub(crate) struct Programs {
-    rehash: OwnedFd,
+    rehash: Program,
     /// Queues and counters of all ends of links, if there is marking.
-    map: Option<Map>,
+    queues: Option<Queues>,
 }
 
 impl Programs {
     /// Loads what all ports share. `Err`: why the kernel refuses, which is no failure of the lab.
     pub(crate) fn load(plan: &Plan) -> io::Result<Programs> {
-        let map = match plan.settings().marking {
+        let queues = match plan.settings().marking {
             None => None,
             // Bounded by MAX_LAB_LINKS.
-            Some(_) => Some(Map::new(2 * plan.topology().links().len() as u32)?),
+            Some(_) => Some(Queues::new(2 * plan.topology().links().len() as u32)?),
         };
-        Ok(Programs { rehash: bpf::load_classifier(&program::rehash())?, map })
+        Ok(Programs { rehash: Program::load(ProgramKind::Classifier, &program::rehash())?, queues })
     }
 
     /// Attaches to a port what belongs there.
@@ -71,17 +72,16 @@ impl Programs {
         let doing = || format!("attach programs to port {} of {}", port.device, node.name);
         let treatment = Treatment { loss, red: red(plan, node, port) };
         let index = index_of_port(number);
-        let program = bpf::load_classifier(&program::treat(&treatment, self.map.as_ref())).doing(doing)?;
+        let code = program::treat(&treatment, self.queues.as_ref());
+        let program = Program::load(ProgramKind::Classifier, &code).doing(doing)?;
         filter::prepare(netlink, index).doing(doing)?;
         filter::attach(netlink, index, Direction::Egress, program.as_fd()).doing(doing)
     }
 
     /// Packets marked at a port so far.
     pub(crate) fn marked(&self, port: &PortPlan) -> Result<u64, LabError> {
-        let Some(map) = &self.map else { return Ok(0) };
-        map.read(entry(port))
-            .map(|entry| entry.marked)
-            .doing(|| format!("read the marks of port {}", port.device))
+        let Some(queues) = &self.queues else { return Ok(0) };
+        queues.marked(entry(port)).doing(|| format!("read the marks of port {}", port.device))
     }
 }
 

@@ -4,13 +4,13 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Instant;
 
+use pathweave_netlink::{Netlink, SystemError};
 use pathweave_topo::{NodeId, Routing};
 use pathweave_units::{Duration, Rate};
 
-use crate::error::{Doing, LabError, SystemError};
+use crate::error::{Doing, LabError};
 use crate::label::End;
 use crate::os::device::{self, NewEnd, index_of_port};
-use crate::os::netlink::Netlink;
 use crate::os::netns::{self, Namespace};
 use crate::os::queue::{self, Shape};
 use crate::os::route::{self, NextHop};

@@ -34,7 +34,10 @@ pub struct Report {
 /// What cannot even begin, and what the server refuses.
 pub fn measure(options: &ClientOptions, console: &mut dyn Console) -> Result<Report, Failure> {
     match options.service {
-        Service::Connection => run(options, console, Connections::open(options)?),
+        Service::Connection => {
+            let connections = Connections::open(options, console)?;
+            run(options, console, connections)
+        }
         Service::Datagram => run(options, console, Datagrams::open(options)?),
     }
 }

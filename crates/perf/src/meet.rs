@@ -8,6 +8,7 @@ use pathweave_datapath::DeviceConfig;
 use crate::broken::Broken;
 use crate::console::{Console, Failure, Health, Service};
 use crate::end::End;
+use crate::open::Carrier;
 use crate::show::Setup;
 use crate::test::Test;
 
@@ -27,6 +28,8 @@ pub struct ClientOptions {
     pub other_servers: Vec<SocketAddr>,
     /// How this end is opened, but for the scheme.
     pub device: DeviceConfig,
+    /// What carries packets. Datagrams go over UDP sockets.
+    pub carrier: Carrier,
     /// Scheme that decides rates and paths; `None`: the usual one of the service.
     pub scheme: Option<String>,
     /// One measurement after the other.

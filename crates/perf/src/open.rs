@@ -3,15 +3,68 @@
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use pathweave_datapath::{ConfigError, ConnectError, Device, DeviceConfig, OpenError, queue_pairs_of};
+use std::time::Duration;
+
+use pathweave_datapath::{
+    ConfigError, ConnectError, Device, DeviceConfig, OpenError, Waiting, queue_pairs_of,
+};
+use pathweave_xdp::{XdpBackend, XdpConfig};
 
 use crate::connection::{Bundle, Member};
 use crate::console::{Console, Failure, Note};
 
+/// What carries packets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Carrier {
+    /// UDP sockets.
+    #[default]
+    Udp,
+    /// AF_XDP at the network interface of this name.
+    AfXdp {
+        /// The interface.
+        interface: String,
+        /// What is done where there is no AF_XDP.
+        otherwise: Otherwise,
+    },
+}
+
+/// What is done where there is no AF_XDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Otherwise {
+    /// Nothing is measured.
+    Fail,
+    /// UDP sockets carry packets, and a remark says why.
+    Udp,
+}
+
+/// How long an end that never sleeps looks for packets at the driver.
+const BUSY_POLL: Duration = Duration::from_micros(20);
+
 /// # Errors
 /// What the device says, as a user can understand it.
-pub(crate) fn open(config: DeviceConfig) -> Result<Device, Failure> {
-    Device::open(config).map_err(opening)
+pub(crate) fn open(
+    config: DeviceConfig,
+    carrier: &Carrier,
+    console: &dyn Console,
+) -> Result<Device, Failure> {
+    let Carrier::AfXdp { interface, otherwise } = carrier else {
+        return Device::open(config).map_err(opening);
+    };
+    // What is wrong with it is said before what the interface lacks.
+    config.validate().map_err(|why| wrong_setting(&why))?;
+    let mut bypass = XdpConfig::new(interface, config.udp());
+    bypass.busy_poll = (config.waiting == Waiting::Busy).then_some(BUSY_POLL);
+    match XdpBackend::open(&bypass) {
+        Ok(backend) => {
+            console.note(Note::Remark(&format!("note: packets go over {}", backend.describe())));
+            Device::with_backend(config, backend).map_err(opening)
+        }
+        Err(why) if *otherwise == Otherwise::Udp => {
+            console.note(Note::Remark(&format!("note: packets go over UDP sockets, for {why}")));
+            Device::open(config).map_err(opening)
+        }
+        Err(why) => Err(Failure::Input(format!("--backend af-xdp: {why}"))),
+    }
 }
 
 /// What is wrong with how a device is to be opened, as a user can understand it.

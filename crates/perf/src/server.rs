@@ -7,6 +7,7 @@ use pathweave_datapath::secure::Protection;
 
 use crate::clients::Clients;
 use crate::console::{Console, Failure, Service};
+use crate::open::Carrier;
 use crate::{connection, datagram};
 
 /// How a server serves.
@@ -16,6 +17,8 @@ pub struct ServerOptions {
     pub service: Service,
     /// How this end is opened.
     pub device: DeviceConfig,
+    /// What carries packets. Datagrams go over UDP sockets.
+    pub carrier: Carrier,
     /// Memory a client may ask for, in each direction.
     pub max_memory_bytes: u64,
     /// It ends after so many clients; `None`: when it is interrupted.

@@ -26,6 +26,9 @@ pub(crate) struct Figures {
     /// CPU time of each end for each byte, of both directions.
     pub(crate) client_cpu_ns_per_byte: Option<f64>,
     pub(crate) server_cpu_ns_per_byte: Option<f64>,
+    /// Of that what was spent outside the kernel.
+    pub(crate) client_user_ns_per_byte: Option<f64>,
+    pub(crate) server_user_ns_per_byte: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) latency: Option<Latency>,
 }
@@ -84,6 +87,8 @@ impl Figures {
             messages_per_second: client.rate(client.messages) + server.rate(server.messages),
             client_cpu_ns_per_byte: client.cpu_ns_per_byte(bytes),
             server_cpu_ns_per_byte: server.cpu_ns_per_byte(bytes),
+            client_user_ns_per_byte: client.user_ns_per_byte(bytes),
+            server_user_ns_per_byte: server.user_ns_per_byte(bytes),
             latency,
         }
     }

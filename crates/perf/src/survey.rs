@@ -12,7 +12,7 @@ use crate::clients::draw_number;
 use crate::connection::{ConnectionEnd, meet};
 use crate::console::{Console, Failure};
 use crate::meet::Asks;
-use crate::open;
+use crate::open::{self, Carrier};
 use crate::samples::{Latency, Samples};
 use crate::show::Ended;
 use crate::test::{Check, Directions, Kind, Op, Test};
@@ -124,7 +124,7 @@ impl Survey {
 pub fn survey(options: &SurveyOptions, console: &dyn Console) -> Result<Survey, Failure> {
     let SurveyOptions { server: peer, device: config, count, interval } = options.clone();
     let (wanted, timeout) = (config.paths, config.connect_timeout);
-    let device = open::open(config)?;
+    let device = open::open(config, &Carrier::Udp, console)?;
     let test = Test {
         kind: Kind::Survey,
         op: Op::Write,

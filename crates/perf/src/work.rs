@@ -14,6 +14,9 @@ pub(crate) struct Work {
     pub(crate) seconds: f64,
     /// CPU time of the whole process in that time.
     pub(crate) cpu_seconds: f64,
+    /// Of that what was spent in its own code and not in the kernel.
+    #[serde(default)]
+    pub(crate) user_seconds: f64,
     /// Messages this end asked for that were completed.
     pub(crate) messages: u64,
     /// Their bytes.
@@ -37,6 +40,11 @@ impl Work {
         (bytes > 0).then(|| self.cpu_seconds * 1e9 / bytes as f64)
     }
 
+    /// CPU time outside the kernel for each of `bytes`.
+    pub(crate) fn user_ns_per_byte(&self, bytes: u64) -> Option<f64> {
+        (bytes > 0).then(|| self.user_seconds * 1e9 / bytes as f64)
+    }
+
     /// An amount of this end's, per second of its sending.
     pub(crate) fn rate(&self, amount: u64) -> f64 {
         if self.sending_seconds > 0.0 { amount as f64 / self.sending_seconds } else { 0.0 }
@@ -47,11 +55,12 @@ impl Work {
 pub(crate) struct Watch {
     begun: Instant,
     cpu: Duration,
+    user: Duration,
 }
 
 impl Watch {
     pub(crate) fn now() -> Watch {
-        Watch { begun: Instant::now(), cpu: usage::process_cpu() }
+        Watch { begun: Instant::now(), cpu: usage::process_cpu(), user: usage::process_user_cpu() }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -63,6 +72,7 @@ impl Watch {
         Work {
             seconds: self.begun.elapsed().as_secs_f64(),
             cpu_seconds: (usage::process_cpu() - self.cpu).as_secs_f64(),
+            user_seconds: usage::process_user_cpu().saturating_sub(self.user).as_secs_f64(),
             messages,
             bytes: messages * size_bytes,
             sending_seconds: meter.span().as_secs_f64(),

@@ -9,6 +9,9 @@ pub(crate) struct Bandwidth {
     /// Kernel and program together. `None`: the program does not tell the ends apart, or not at all.
     pub(crate) client_cpu_ns_per_byte: Option<f64>,
     pub(crate) server_cpu_ns_per_byte: Option<f64>,
+    /// Of that what was spent outside the kernel, where it is known.
+    pub(crate) client_user_ns_per_byte: Option<f64>,
+    pub(crate) server_user_ns_per_byte: Option<f64>,
 }
 
 impl Bandwidth {
@@ -17,11 +20,18 @@ impl Bandwidth {
         Some(self.client_cpu_ns_per_byte? + self.server_cpu_ns_per_byte?)
     }
 
+    /// The part of it outside the kernel.
+    pub(crate) fn user_ns_per_byte(&self) -> Option<f64> {
+        Some(self.client_user_ns_per_byte? + self.server_user_ns_per_byte?)
+    }
+
     pub(crate) fn json(&self) -> Value {
         json!({
             "mb_per_second": self.bytes_per_second / 1e6,
             "client_cpu_ns_per_byte": self.client_cpu_ns_per_byte,
             "server_cpu_ns_per_byte": self.server_cpu_ns_per_byte,
+            "client_user_ns_per_byte": self.client_user_ns_per_byte,
+            "server_user_ns_per_byte": self.server_user_ns_per_byte,
         })
     }
 
@@ -104,7 +114,10 @@ mod tests {
             bytes_per_second: 1e6,
             client_cpu_ns_per_byte: Some(1.0),
             server_cpu_ns_per_byte: Some(0.5),
+            client_user_ns_per_byte: Some(0.25),
+            server_user_ns_per_byte: Some(0.125),
         };
+        assert_eq!(stream.user_ns_per_byte(), Some(0.375));
         assert_eq!(stream.cpu_ns_per_byte(), Some(1.5));
         stream.server_cpu_ns_per_byte = None;
         assert_eq!(stream.cpu_ns_per_byte(), None);

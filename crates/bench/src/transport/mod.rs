@@ -1,7 +1,7 @@
 //! The transport on real sockets, beside what others achieve in the same place and at the same time.
 
 mod figures;
-mod ours;
+pub(crate) mod ours;
 mod peers;
 pub(crate) mod place;
 pub(crate) mod process;
@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use figures::Bandwidth;
-pub(crate) use figures::Floor;
+pub(crate) use figures::{Bandwidth, Floor, Latency};
 pub(crate) use ours::write_key;
 use ours::{Ours, Protection};
 use peers::Fabric;

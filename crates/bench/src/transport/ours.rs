@@ -66,9 +66,21 @@ impl Ours {
         mtu_bytes: u32,
         protection: Protection,
     ) -> Result<Server<'a>, String> {
+        self.serve_with(place, mtu_bytes, protection, &[])
+    }
+
+    /// The same with these options at both ends.
+    pub(crate) fn serve_with<'a>(
+        &'a self,
+        place: &'a Place,
+        mtu_bytes: u32,
+        protection: Protection,
+        options: &[&str],
+    ) -> Result<Server<'a>, String> {
         let key = self.key.to_string_lossy().into_owned();
         let mut common: Vec<String> =
             ["--mtu", &mtu_bytes.to_string(), "--paths", "1"].map(String::from).into();
+        common.extend(options.iter().map(|option| (*option).to_owned()));
         match protection {
             Protection::Off => common.push("--insecure".into()),
             Protection::Auth => common.extend(["--auth-only".into(), "--key".into(), key]),
@@ -117,6 +129,8 @@ impl Server<'_> {
             bytes_per_second: figure("average_bytes_per_second")?,
             client_cpu_ns_per_byte: Some(figure("client_cpu_ns_per_byte")?),
             server_cpu_ns_per_byte: Some(figure("server_cpu_ns_per_byte")?),
+            client_user_ns_per_byte: Some(figure("client_user_ns_per_byte")?),
+            server_user_ns_per_byte: Some(figure("server_user_ns_per_byte")?),
         })
     }
 

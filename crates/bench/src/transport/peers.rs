@@ -28,6 +28,8 @@ pub(crate) fn udp_stream(place: &Place, payload_bytes: u32, seconds: f64) -> Res
         bytes_per_second: figure(&server, "bytes") / figure(&server, "seconds").max(1e-9),
         client_cpu_ns_per_byte: cpu(&client),
         server_cpu_ns_per_byte: cpu(&server),
+        client_user_ns_per_byte: None,
+        server_user_ns_per_byte: None,
     })
 }
 
@@ -85,6 +87,8 @@ fn parse_iperf3(output: &str) -> Option<Bandwidth> {
         bytes_per_second: bytes / seconds,
         client_cpu_ns_per_byte: cpu("host_total"),
         server_cpu_ns_per_byte: cpu("remote_total"),
+        client_user_ns_per_byte: None,
+        server_user_ns_per_byte: None,
     })
 }
 
@@ -138,6 +142,8 @@ impl Fabric {
             bytes_per_second: size_bytes as f64 / (time_us / 1e6),
             client_cpu_ns_per_byte: cpu(&client, start_up.0),
             server_cpu_ns_per_byte: cpu(&server, start_up.1),
+            client_user_ns_per_byte: None,
+            server_user_ns_per_byte: None,
         })
     }
 
@@ -190,6 +196,8 @@ mod tests {
             bytes_per_second: 1e9,
             client_cpu_ns_per_byte: Some(0.5),
             server_cpu_ns_per_byte: Some(0.25),
+            client_user_ns_per_byte: None,
+            server_user_ns_per_byte: None,
         };
         assert_eq!(parse_iperf3(output), Some(expected));
         assert_eq!(parse_iperf3("{}"), None);

@@ -61,7 +61,8 @@ impl Drop for Holder {
     }
 }
 
-const PORT: &str = "bench0";
+/// The interface at either end.
+pub(crate) const PORT: &str = "bench0";
 
 impl Place {
     /// Namespaces where they can be had, else loopback and the reason.

@@ -126,6 +126,13 @@ pub(crate) struct DeviceArgs {
     /// MTU of the links, bytes, IP header included; the smaller of both ends' is used
     #[arg(long, value_name = "BYTES", default_value_t = 1_500, value_parser = clap::value_parser!(u32).range(448..=65_536))]
     pub(crate) mtu: u32,
+    /// What carries packets: UDP sockets; AF_XDP, past the kernel's network stack (docs/bypass.md); or AF_XDP if there is any,
+    /// otherwise UDP sockets, and says why
+    #[arg(long, value_enum, default_value_t = BackendKind::Udp, value_name = "WHAT")]
+    pub(crate) backend: BackendKind,
+    /// The network interface for --backend af-xdp: eth0
+    #[arg(long, value_name = "NAME")]
+    pub(crate) interface: Option<String>,
     /// Rate of the network interface, of all together if there are several: the most a connection sends
     #[arg(long, value_name = "RATE", default_value = "100Gbps")]
     pub(crate) line_rate: Rate,
@@ -143,6 +150,17 @@ pub(crate) struct DeviceArgs {
     /// Who sends and receives packets: the thread that posts work, or one of the device's own
     #[arg(long, value_enum, default_value_t = DrivenBy::Caller, value_name = "WHO")]
     pub(crate) driven_by: DrivenBy,
+}
+
+/// What carries packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BackendKind {
+    /// UDP sockets
+    Udp,
+    /// AF_XDP sockets at one network interface, --interface
+    AfXdp,
+    /// AF_XDP if there is any, otherwise UDP sockets
+    Auto,
 }
 
 /// How packets are protected; both ends alike.
@@ -195,6 +213,7 @@ impl ServerArgs {
         Ok(ServerOptions {
             service: self.device.transport.service(),
             device: self.device.config(&self.bind)?,
+            carrier: self.device.carrier()?,
             max_memory_bytes: self.max_memory,
             clients: self.clients,
         })
@@ -220,6 +239,7 @@ impl ClientArgs {
             server,
             other_servers,
             device,
+            carrier: self.device.carrier()?,
             scheme: self.scheme.clone(),
             tests: self.tests(),
             time: self.time.unwrap_or(DEFAULT_TIME),

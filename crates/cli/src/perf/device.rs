@@ -6,8 +6,9 @@ use std::time::Duration;
 use pathweave_datapath::rdm::RdmConfig;
 use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{DeviceConfig, Driving, Unprotected, Waiting};
+use pathweave_perf::{Carrier, Otherwise};
 
-use super::args::{DEFAULT_PORT, DeviceArgs, DrivenBy, ProtectionArgs, Transport};
+use super::args::{BackendKind, DEFAULT_PORT, DeviceArgs, DrivenBy, ProtectionArgs, Transport};
 use crate::failure::Failure;
 
 /// Paths of a connection unless said otherwise.
@@ -46,6 +47,29 @@ impl ProtectionArgs {
 }
 
 impl DeviceArgs {
+    /// # Errors
+    /// The options do not go together.
+    pub(crate) fn carrier(&self) -> Result<Carrier, Failure> {
+        let otherwise = match (self.backend, &self.interface) {
+            (BackendKind::Udp, None) => return Ok(Carrier::Udp),
+            (BackendKind::Udp, Some(name)) => {
+                return Err(Failure::Input(format!("--interface {name} is for --backend af-xdp or auto")));
+            }
+            (BackendKind::AfXdp, _) => Otherwise::Fail,
+            (BackendKind::Auto, _) => Otherwise::Udp,
+        };
+        let Some(interface) = self.interface.clone() else {
+            let example = "name the network interface, as in --interface eth0";
+            return Err(Failure::Input(format!("AF_XDP takes packets of one network interface: {example}")));
+        };
+        match self.transport {
+            Transport::Rc => Ok(Carrier::AfXdp { interface, otherwise }),
+            Transport::Erd => {
+                Err(Failure::Input("--transport erd is measured over UDP sockets: --backend udp".to_owned()))
+            }
+        }
+    }
+
     /// # Errors
     /// Something about it cannot be.
     pub(crate) fn config(&self, bind: &[SocketAddr]) -> Result<DeviceConfig, Failure> {

@@ -50,6 +50,11 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Whether it is one of this device's.
+    pub(super) fn is_of(&self, device: &Arc<Inner>) -> bool {
+        Arc::ptr_eq(&self.inner, device)
+    }
+
     pub(super) fn new(inner: Arc<Inner>, shared: Arc<ConnectionShared>) -> Self {
         let id = shared.id();
         Connection { inner, shared, id }

@@ -25,6 +25,7 @@ use crate::hook::Hook;
 use crate::region::Region;
 use crate::shared::{Command, ConnectionShared, Dial, Listening, Reach, Shared};
 use crate::stats::DeviceStats;
+use crate::threads::Signal;
 
 /// Sockets and the loop that drives them. Clones are the same device, which closes with the last clone and the last of
 /// its connections.
@@ -42,8 +43,7 @@ impl Device {
         config.validate()?;
         let backend = UdpBackend::open(&config.udp())
             .map_err(|(address, error)| OpenError::of_socket(address, error))?;
-        let ports = backend.source_ports();
-        Device::start(config, backend, ports)
+        Device::start(config, backend, Arc::default())
     }
 
     /// Opens a device over whatever carries packets.
@@ -52,21 +52,22 @@ impl Device {
     /// [`OpenError`].
     pub fn with_backend(config: DeviceConfig, backend: impl Backend + 'static) -> Result<Self, OpenError> {
         config.validate()?;
-        Device::start(config, backend, Vec::new())
+        Device::start(config, backend, Arc::default())
     }
 
-    fn start(
+    /// `signal`: what those who wait for anything at the device are told by.
+    pub(super) fn start(
         mut config: DeviceConfig,
         backend: impl Backend + 'static,
-        ports: Vec<u16>,
+        signal: Arc<Signal>,
     ) -> Result<Self, OpenError> {
         let (local, addresses) = (backend.local_addr(), backend.addresses());
         config.paths = config.paths.min(backend.paths());
         let paths = config.paths;
         let (driving, waiting, scheme) = (config.driving, config.waiting, config.scheme.clone());
-        let shared = Arc::new(Shared::new(backend.waker()));
+        let shared = Arc::new(Shared::telling(backend.waker(), signal));
         let (keys, queue_depth) = (Arc::new(Mutex::new(Keys::new())), config.queue_depth);
-        let engine = engine::open(config, backend, ports, shared.clone(), keys.clone())
+        let engine = engine::open(config, backend, shared.clone(), keys.clone())
             .map_err(|error| OpenError::System { address: local, source: std::io::Error::other(error) })?;
         let engine: Box<dyn Drive> = Box::new(engine);
         let driver = Driver::start(engine, &shared, local, driving, waiting)?;

@@ -55,6 +55,11 @@ impl Registration {
         Ok(Registration { inner: inner.clone(), region: region.clone(), rkey, address, open: true })
     }
 
+    /// The device that it is of.
+    pub(super) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
     /// Gives up the handle: its key, which is to be closed.
     pub(super) fn leave(mut self) -> u64 {
         self.open = false;

@@ -135,8 +135,14 @@ impl<B: Backend> Backend for Faulty<B> {
     fn receive_buffer_bytes(&self) -> Option<usize> {
         self.inner.receive_buffer_bytes()
     }
+    fn source_ports(&self) -> Vec<u16> {
+        self.inner.source_ports()
+    }
     fn link_mtu(&self, peer: SocketAddr) -> Option<usize> {
         self.inner.link_mtu(peer)
+    }
+    fn flush(&mut self) {
+        self.inner.flush();
     }
 
     fn listen_on(&mut self, rail: Rail, path: PathId) -> io::Result<()> {

@@ -1,4 +1,5 @@
-//! What carries packets: sockets today, AF_XDP or DPDK tomorrow. The loop knows only [`Backend`].
+//! What carries packets: UDP sockets, and in crates of their own whatever passes the kernel's network stack by. The loop knows only
+//! [`Backend`].
 
 mod faulty;
 mod socket;
@@ -91,7 +92,8 @@ pub enum Arrivals {
 
 impl Arrivals {
     /// Of two places.
-    fn and(self, other: Arrivals) -> Arrivals {
+    #[must_use]
+    pub fn and(self, other: Arrivals) -> Arrivals {
         match (self, other) {
             (Arrivals::More, _) | (_, Arrivals::More) => Arrivals::More,
             (Arrivals::None, Arrivals::None) => Arrivals::None,
@@ -149,6 +151,11 @@ pub trait Backend: Send {
         None
     }
 
+    /// Source port of each path, of the first rail, then of the next, as far as they are known.
+    fn source_ports(&self) -> Vec<u16> {
+        Vec::new()
+    }
+
     /// Bytes a packet may have on this machine's link towards `peer`, IP header included, if that is known.
     fn link_mtu(&self, _peer: SocketAddr) -> Option<usize> {
         None
@@ -168,6 +175,9 @@ pub trait Backend: Send {
     /// Only what no retry can mend and what concerns one peer: no route, a datagram larger than the path takes. What
     /// a network might also do to a packet, losing it, is not an error.
     fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent>;
+
+    /// No further batch follows for now: what was given to [`send`](Backend::send) leaves, if it has not.
+    fn flush(&mut self) {}
 
     /// Hands what has arrived to `sink`, without waiting; at most some tens of batches, so that the caller can do other
     /// things in between.
@@ -213,6 +223,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     fn receive_buffer_bytes(&self) -> Option<usize> {
         (**self).receive_buffer_bytes()
     }
+    fn source_ports(&self) -> Vec<u16> {
+        (**self).source_ports()
+    }
     fn link_mtu(&self, peer: SocketAddr) -> Option<usize> {
         (**self).link_mtu(peer)
     }
@@ -221,6 +234,9 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
     }
     fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
         (**self).send(batch)
+    }
+    fn flush(&mut self) {
+        (**self).flush();
     }
     fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<Arrivals> {
         (**self).receive(sink)

@@ -10,7 +10,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -131,10 +131,11 @@ impl UdpBackend {
         })
     }
 
-    /// Source port of each path, of the first rail, then of the next.
-    pub fn source_ports(&self) -> Vec<u16> {
-        let outbound = self.rails.iter().flat_map(|rail| &rail.outbound);
-        outbound.map(|socket| socket.local_addr().port()).collect()
+    /// The sockets at which packets may arrive.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let inbound = self.rails.iter().map(|rail| rail.inbound.as_fd());
+        let also = self.also.iter().map(|(rail, path, _)| self.socket(*rail, Some(*path)).as_fd());
+        inbound.chain(also)
     }
 
     fn socket(&self, rail: Rail, path: Option<PathId>) -> &UdpSocket {
@@ -332,6 +333,11 @@ impl Backend for UdpBackend {
 
     fn limits(&self) -> Limits {
         Self::LIMITS
+    }
+
+    fn source_ports(&self) -> Vec<u16> {
+        let outbound = self.rails.iter().flat_map(|rail| &rail.outbound);
+        outbound.map(|socket| socket.local_addr().port()).collect()
     }
 
     fn receive_buffer_bytes(&self) -> Option<usize> {

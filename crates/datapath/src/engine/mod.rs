@@ -89,12 +89,10 @@ struct Registered {
     _domain: Option<ProtectionDomain>,
 }
 
-/// The loop of a device without connections. `ports`: source port of each path, for statistics. `keys`: where those of its
-/// regions come from.
+/// The loop of a device without connections. `keys`: where those of its regions come from.
 pub(crate) fn open<B: Backend>(
     config: DeviceConfig,
     backend: B,
-    ports: Vec<u16>,
     shared: Arc<Shared>,
     keys: Arc<Mutex<Keys>>,
 ) -> Result<Engine<B, Core>, SetupError> {
@@ -112,7 +110,7 @@ pub(crate) fn open<B: Backend>(
     // The endpoint knows peers by the numbers of connections.
     let endpoint = Endpoint::with_peers(endpoint, Peers::Connections);
     let core = Core {
-        io: Io::new(&config, &backend, ports),
+        io: Io::new(&config, &backend),
         endpoint,
         connections: Connections::new(u16::from_ne_bytes([a, b])),
         departed: Departed::default(),

@@ -79,8 +79,7 @@ fn anticipation(waiting: Waiting) -> Anticipation {
 }
 
 impl Io {
-    /// `ports`: source port of each path, of the first rail, then of the next.
-    pub(crate) fn new<B: Backend>(config: &DeviceConfig, backend: &B, ports: Vec<u16>) -> Self {
+    pub(crate) fn new<B: Backend>(config: &DeviceConfig, backend: &B) -> Self {
         let clock = Clock::start();
         Io {
             now: clock.now(),
@@ -92,7 +91,7 @@ impl Io {
             local: backend.local_addr(),
             addresses: backend.addresses(),
             prefixes: backend.prefixes(),
-            ports,
+            ports: backend.source_ports(),
             counts: Counts::default(),
             next_upkeep: Time::ZERO,
             waiting: config.waiting,

@@ -234,6 +234,7 @@ impl Outbound {
                 self.stuck |= rail;
             }
         }
+        backend.flush();
     }
 
     fn fresh(&mut self, target: Target, segment_bytes: usize) -> Batch {

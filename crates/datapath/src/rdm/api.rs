@@ -57,8 +57,7 @@ impl RdmEndpoint {
         config.validate()?;
         let backend = UdpBackend::open(&config.device.udp())
             .map_err(|(address, error)| OpenError::of_socket(address, error))?;
-        let ports = backend.source_ports();
-        RdmEndpoint::start(config, backend, ports)
+        RdmEndpoint::start(config, backend)
     }
 
     /// Opens an endpoint over whatever carries packets; the side channel is TCP all the same.
@@ -67,21 +66,17 @@ impl RdmEndpoint {
     /// [`OpenError`].
     pub fn with_backend(config: RdmConfig, backend: impl Backend + 'static) -> Result<Self, OpenError> {
         config.validate()?;
-        RdmEndpoint::start(config, backend, Vec::new())
+        RdmEndpoint::start(config, backend)
     }
 
-    fn start(
-        mut config: RdmConfig,
-        backend: impl Backend + 'static,
-        ports: Vec<u16>,
-    ) -> Result<Self, OpenError> {
+    fn start(mut config: RdmConfig, backend: impl Backend + 'static) -> Result<Self, OpenError> {
         let local = backend.local_addr();
         config.device.paths = config.device.paths.min(backend.paths());
         let (driving, waiting) = (config.device.driving, config.device.waiting);
         let shared = Arc::new(EndpointShared::new(backend.waker()));
         let rooms = Arc::new(Rooms { sends: Room::new(QUEUE_DEPTH), receives: Room::new(QUEUE_DEPTH) });
         let addresses = Arc::new(AddressVector::new(local, config.max_peers));
-        let engine = engine::open(config, backend, ports, shared.clone(), addresses.clone())?;
+        let engine = engine::open(config, backend, shared.clone(), addresses.clone())?;
         let most_message_bytes = engine.core.rd.most_message_bytes();
         let engine: Box<dyn Drive> = Box::new(engine);
         let driver = Driver::start(engine, &shared, local, driving, waiting)?;

@@ -59,11 +59,10 @@ pub(super) struct Core {
     pub(super) acting: Option<u32>,
 }
 
-/// The loop of an endpoint without peers. `ports`: source port of each path, for statistics.
+/// The loop of an endpoint without peers.
 pub(super) fn open<B: Backend>(
     config: RdmConfig,
     mut backend: B,
-    ports: Vec<u16>,
     shared: Arc<EndpointShared>,
     addresses: Arc<AddressVector>,
 ) -> Result<Engine<B, Core>, OpenError> {
@@ -77,7 +76,7 @@ pub(super) fn open<B: Backend>(
     let rd = queue_pair(&config, qp)?;
     let lines = Lines::open(local).map_err(|error| OpenError::of_socket(local, error))?;
     let hears_tcp = backend.watch(lines.happenings().map_err(system)?);
-    let mut io = Io::new(&config.device, &backend, ports);
+    let mut io = Io::new(&config.device, &backend);
     io.next_upkeep = MAY_BEGIN_ANEW;
     io.longest_sleep = (!hears_tcp).then_some(LOOK_AT_TCP);
     let handshakes = Handshakes::new(&config).map_err(|error| other(error.to_string()))?;

@@ -1,16 +1,52 @@
-//! The real side: two devices over loopback, their sockets wrapped in a network that misbehaves.
+//! The real side: two devices, over loopback unless said otherwise, their backends wrapped in a network that misbehaves.
 
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-use pathweave_datapath::backend::{Cuts, Faulty, UdpBackend};
+use pathweave_datapath::backend::{Backend, Cuts, Faulty, UdpBackend};
 use pathweave_datapath::{
-    Access, Connection, Device, DeviceConfig, Listener, Region, Registration, WaitError,
+    Access, Connection, Device, DeviceConfig, Listener, Region, Registration, Unprotected, WaitError,
 };
 
 use crate::support::{PATIENCE, udp};
 use crate::world::{Done, End, Key, MTU, PATHS, Request, Restarts, SCHEME, Setup, Troubles, Verb, World};
+
+/// Where both ends are, and what carries packets between them.
+pub(crate) trait Wires: Sync {
+    /// For messages.
+    const NAME: &'static str;
+    /// Payload of a full packet, in bytes.
+    const MTU_PAYLOAD: u16;
+    fn open() -> Self;
+    /// Any port of an end.
+    fn address(&self, end: End) -> SocketAddr;
+    /// Runs where an end is.
+    fn at<T: Send>(&self, end: End, work: impl FnOnce() -> T + Send) -> T;
+    /// What carries packets, opened where the end is.
+    fn backend(&self, end: End, config: &DeviceConfig) -> Box<dyn Backend>;
+}
+
+/// UDP sockets on loopback.
+pub(crate) struct Loopback;
+
+impl Wires for Loopback {
+    const NAME: &'static str = "real";
+    const MTU_PAYLOAD: u16 = MTU as u16;
+
+    fn open() -> Self {
+        Loopback
+    }
+    fn address(&self, _end: End) -> SocketAddr {
+        DeviceConfig::loopback().bind
+    }
+    fn at<T: Send>(&self, _end: End, work: impl FnOnce() -> T + Send) -> T {
+        work()
+    }
+    fn backend(&self, _end: End, config: &DeviceConfig) -> Box<dyn Backend> {
+        Box::new(UdpBackend::open(&udp(config)).expect("sockets"))
+    }
+}
 
 struct Host {
     // Dropped in this order.
@@ -20,7 +56,8 @@ struct Host {
     device: Device,
 }
 
-pub(crate) struct Real {
+pub(crate) struct Real<W = Loopback> {
+    wires: W,
     setup: Setup,
     cuts: Cuts,
     near: Host,
@@ -30,10 +67,17 @@ pub(crate) struct Real {
     opened: u64,
 }
 
-fn open(setup: &Setup, bind: SocketAddr, cuts: &Cuts, number: u64) -> Host {
+fn open<W: Wires>(
+    wires: &W,
+    setup: &Setup,
+    (end, bind): (End, SocketAddr),
+    cuts: &Cuts,
+    number: u64,
+) -> Host {
     let config = DeviceConfig {
         bind,
-        mtu_payload: MTU as u16,
+        unprotected: Unprotected::Anywhere,
+        mtu_payload: W::MTU_PAYLOAD,
         paths: PATHS,
         scheme: SCHEME.into(),
         peer_timeout: setup.peer_timeout,
@@ -42,15 +86,17 @@ fn open(setup: &Setup, bind: SocketAddr, cuts: &Cuts, number: u64) -> Host {
         seed: Some(setup.seed + number),
         ..DeviceConfig::loopback()
     };
-    let backend = UdpBackend::open(&udp(&config)).expect("sockets");
-    let backend = Faulty::new(backend, setup.faults, cuts.clone(), setup.seed + number);
-    let device = Device::with_backend(config, backend).expect("a device");
+    let device = wires.at(end, || {
+        let backend = wires.backend(end, &config);
+        let backend = Faulty::new(backend, setup.faults, cuts.clone(), setup.seed + number);
+        Device::with_backend(config, backend).expect("a device")
+    });
     let region = Region::zeroed(setup.memory_bytes).expect("memory");
     let memory = device.register(&region, Access::READ_WRITE).expect("a key");
     Host { connection: None, listener: None, memory, device }
 }
 
-impl Real {
+impl<W: Wires> Real<W> {
     fn host(&self, end: End) -> &Host {
         match end {
             End::Near => &self.near,
@@ -70,14 +116,14 @@ impl Real {
     }
 }
 
-impl World for Real {
-    const NAME: &'static str = "real";
+impl<W: Wires> World for Real<W> {
+    const NAME: &'static str = W::NAME;
 
     fn open(setup: &Setup) -> Self {
-        let (cuts, any) = (Cuts::default(), DeviceConfig::loopback().bind);
-        let near = open(setup, any, &cuts, 0);
-        let far = Some(open(setup, any, &cuts, 1));
-        let mut real = Real { setup: *setup, cuts, near, far, opened: 2 };
+        let (cuts, wires) = (Cuts::default(), W::open());
+        let host = |end, number| open(&wires, setup, (end, wires.address(end)), &cuts, number);
+        let (near, far) = (host(End::Near, 0), Some(host(End::Far, 1)));
+        let mut real = Real { wires, setup: *setup, cuts, near, far, opened: 2 };
         real.connect();
         real
     }
@@ -145,7 +191,7 @@ impl World for Real {
     }
 }
 
-impl Restarts for Real {
+impl<W: Wires> Restarts for Real<W> {
     fn crash_far(&mut self) {
         // What the device says when it is closed is lost, too.
         self.cuts.set(u64::MAX);
@@ -154,7 +200,7 @@ impl Restarts for Real {
     fn revive_far(&mut self) {
         let address = self.host(End::Far).device.local_addr();
         drop(self.far.take());
-        self.far = Some(open(&self.setup, address, &self.cuts, self.opened));
+        self.far = Some(open(&self.wires, &self.setup, (End::Far, address), &self.cuts, self.opened));
         self.opened += 1;
         self.cuts.set(0);
     }

@@ -69,7 +69,7 @@ fn round(seed: u64, time: Duration, tally: &mut Tally) {
         mark: draw(&mut rng, &[0.0, 0.0, 0.1]),
     };
     let setup = Setup { seed, faults, memory_bytes: MEMORY_BYTES, peer_timeout: Duration::from_secs(10) };
-    let mut world = Real::open(&setup);
+    let mut world = <Real>::open(&setup);
     let mut model = Model::new(&mut world, MEMORY_BYTES, seed, format!("soak, {faults:?}"));
     let end = Instant::now() + time;
     while Instant::now() < end {

@@ -3,17 +3,15 @@
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use crate::plan::{HOSTS_PREFIX, Mac};
+use crate::settings::SuperPackets;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-
-use super::netlink::Netlink;
-use crate::error::SystemError;
-use crate::plan::{HOSTS_PREFIX, Mac};
-use crate::settings::SuperPackets;
+use pathweave_netlink::{Netlink, SystemError};
 
 /// The loopback device's index, the same in every namespace.
 pub(crate) const LOOPBACK: u32 = 1;

@@ -5,11 +5,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::error::{Doing, LabError};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
-
-use super::netlink::Netlink;
-use crate::error::{Doing, LabError};
+use pathweave_netlink::Netlink;
 
 /// Where named namespaces are, by convention.
 pub(crate) const FOLDER: &str = "/run/netns";

@@ -3,10 +3,8 @@
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
+use pathweave_netlink::{Netlink, SystemError};
 use pathweave_units::{Duration, Rate};
-
-use super::netlink::Netlink;
-use crate::error::SystemError;
 
 /// Bytes of a frame on the wire that the kernel does not count: preamble 8, check sequence 4, gap 12.
 const UNCOUNTED_BYTES: u16 = 24;

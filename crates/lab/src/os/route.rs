@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use crate::plan::Mac;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
@@ -11,10 +12,7 @@ use netlink_packet_route::route::{
     RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-
-use super::netlink::Netlink;
-use crate::error::SystemError;
-use crate::plan::Mac;
+use pathweave_netlink::{Netlink, SystemError};
 
 /// One of several equally good next hops.
 pub(crate) struct NextHop {

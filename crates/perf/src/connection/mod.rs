@@ -133,9 +133,9 @@ const DEFAULT_SCHEME: &str = "weave";
 impl<'a> Connections<'a> {
     /// # Errors
     /// The device cannot be opened.
-    pub(crate) fn open(options: &'a ClientOptions) -> Result<Self, Failure> {
+    pub(crate) fn open(options: &'a ClientOptions, console: &dyn Console) -> Result<Self, Failure> {
         let config = DeviceConfig { scheme: scheme_of(options).to_owned(), ..options.device.clone() };
-        Ok(Connections { options, device: device::open(config)? })
+        Ok(Connections { options, device: device::open(config, &options.carrier, console)? })
     }
 }
 

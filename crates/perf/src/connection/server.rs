@@ -24,7 +24,7 @@ enum Event {
 /// # Errors
 /// What cannot even begin.
 pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Served, Failure> {
-    let device = device::open(options.device.clone())?;
+    let device = device::open(options.device.clone(), &options.carrier, console)?;
     let closed = |why: WaitError| Failure::Internal(why.to_string());
     let listener = device.listen().map_err(|why| Failure::Input(why.to_string()))?;
     let (protection, local) = (options.device.protection, device.local_addr());

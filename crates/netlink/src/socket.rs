@@ -1,4 +1,4 @@
-//! A blocking rtnetlink socket: one request, its answer.
+//! The socket.
 
 use std::io;
 
@@ -12,7 +12,8 @@ use netlink_sys::{Socket, SocketAddr};
 use crate::error::SystemError;
 
 /// A socket of the namespace it was opened in, wherever it is used afterwards.
-pub(crate) struct Netlink {
+#[derive(Debug)]
+pub struct Netlink {
     socket: Socket,
     sequence: u32,
 }
@@ -22,7 +23,10 @@ const HEADER_BYTES: usize = 16;
 
 impl Netlink {
     /// Opens a socket in the calling thread's network namespace.
-    pub(crate) fn open() -> io::Result<Netlink> {
+    ///
+    /// # Errors
+    /// The kernel has no netlink, or the process no descriptor left.
+    pub fn open() -> io::Result<Netlink> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -34,7 +38,10 @@ impl Netlink {
 
     /// Asks for a change and waits until the kernel has made it. `flags`: what there is to say beyond
     /// "request" and "acknowledge".
-    pub(crate) fn change(&mut self, message: RouteNetlinkMessage, flags: u16) -> Result<(), SystemError> {
+    ///
+    /// # Errors
+    /// Why the kernel does not make it.
+    pub fn change(&mut self, message: RouteNetlinkMessage, flags: u16) -> Result<(), SystemError> {
         let sequence = self.send(message, flags | NLM_F_ACK)?;
         loop {
             for message in self.receive()? {
@@ -51,11 +58,37 @@ impl Netlink {
         }
     }
 
+    /// Asks for one thing; `None`: there is none.
+    ///
+    /// # Errors
+    /// Why the kernel does not answer.
+    pub fn get(&mut self, message: RouteNetlinkMessage) -> Result<Option<RouteNetlinkMessage>, SystemError> {
+        let sequence = self.send(message, 0)?;
+        loop {
+            for message in self.receive()? {
+                if message.header.sequence_number != sequence {
+                    continue;
+                }
+                match message.payload {
+                    NetlinkPayload::InnerMessage(inner) => return Ok(Some(inner)),
+                    NetlinkPayload::Error(error) => {
+                        let why = error.to_io();
+                        return match why.kind() {
+                            io::ErrorKind::NotFound => Ok(None),
+                            _ => Err(refusal(&why, &error.header)),
+                        };
+                    }
+                    _ => return Ok(None),
+                }
+            }
+        }
+    }
+
     /// Asks for everything of a kind.
-    pub(crate) fn dump(
-        &mut self,
-        message: RouteNetlinkMessage,
-    ) -> Result<Vec<RouteNetlinkMessage>, SystemError> {
+    ///
+    /// # Errors
+    /// Why the kernel does not answer.
+    pub fn dump(&mut self, message: RouteNetlinkMessage) -> Result<Vec<RouteNetlinkMessage>, SystemError> {
         let sequence = self.send(message, NLM_F_DUMP)?;
         let mut found = Vec::new();
         loop {

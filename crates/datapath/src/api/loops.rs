@@ -1,0 +1,237 @@
+//! Several loops as one device.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use pathweave_transport::Access;
+
+use super::connection::Connection;
+use super::device::Device;
+use super::listener::Listener;
+use super::memory::{Registration, Remote};
+use crate::backend::{Backend, SourcePorts, UdpBackend};
+use crate::config::{ConfigError, DeviceConfig, Driving, check};
+use crate::error::{ConnectError, OpenError, RegisterError, WaitError};
+use crate::region::Region;
+use crate::threads::Signal;
+
+/// Loops of one device.
+const MOST_LOOPS: usize = 64;
+
+/// Several loops as one device, for hosts whose links are faster than a core: each loop is a thread with sockets, ports and
+/// connections of its own, and shares no lock and no counter with another. A connection is of one loop for its life.
+///
+/// Loops are told apart by ports: peers know [all of them](Loops::addresses), and connections are [dealt](Loops::connect) to the
+/// loops of both ends in turn. Everything else is as with a [`Device`], which is what each loop is.
+///
+/// ```
+/// use pathweave_datapath::{Access, DeviceConfig, Loops, Region};
+/// use std::time::Duration;
+///
+/// let patience = Duration::from_secs(5);
+/// let server = Loops::open(&DeviceConfig::loopback(), 2)?;
+/// let client = Loops::open(&DeviceConfig::loopback(), 2)?;
+/// let listener = server.listen()?;
+/// let memory = server.register(&Region::zeroed(100)?, Access::WRITE)?;
+/// for number in 0..4 {
+///     let near = client.connect(&server.addresses())?;
+///     let far = listener.accept(patience)?;
+///     // A SEND would tell the peer this.
+///     let place = memory.remote(&far, number).expect("a connection of the same device");
+///     near.write(number, Region::from_bytes(b"x")?.all(), place)?;
+///     assert_eq!(near.wait(patience)?.result(), Ok(1));
+/// }
+/// assert_eq!(memory.region().to_vec(0..5)?, b"xxxx\0");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Loops {
+    devices: Vec<Device>,
+    /// Connections dealt so far.
+    dealt: AtomicUsize,
+}
+
+impl Loops {
+    /// Opens so many loops, 1 to 64, over UDP sockets. The first has the port of `config.bind`, the others those after it; with
+    /// port 0 each has any that is free. With a core in `config.driving` the others stay on the cores after it.
+    ///
+    /// # Errors
+    /// [`OpenError`]; also where `config.driving` is not [`Driving::Thread`].
+    pub fn open(config: &DeviceConfig, loops: usize) -> Result<Self, OpenError> {
+        Loops::with_backends(config, loops, |config| {
+            UdpBackend::open(&config.udp()).map_err(|(address, error)| OpenError::of_socket(address, error))
+        })
+    }
+
+    /// The same over whatever carries packets; `open` is called for each loop with its configuration.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn with_backends<B: Backend + 'static>(
+        config: &DeviceConfig,
+        loops: usize,
+        mut open: impl FnMut(&DeviceConfig) -> Result<B, OpenError>,
+    ) -> Result<Self, OpenError> {
+        check((1..=MOST_LOOPS).contains(&loops), "loops", loops, "1 to 64")?;
+        let signal = Arc::new(Signal::default());
+        let device = |index| {
+            let config = of_loop(config, index)?;
+            config.validate()?;
+            let backend = open(&config)?;
+            Device::start(config, backend, signal.clone())
+        };
+        let devices = (0..loops).map(device).collect::<Result<_, _>>()?;
+        Ok(Loops { devices, dealt: AtomicUsize::new(0) })
+    }
+
+    /// Each loop as a device: for what is not done with all of them, as statistics.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// Where peers reach each of them.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.devices.iter().map(Device::local_addr).collect()
+    }
+
+    /// Opens a connection with the configured scheme to a peer that has loops at these addresses: from the next loop of this end,
+    /// to the next of the peer's.
+    ///
+    /// # Errors
+    /// [`ConnectError`], at the latest after the configured `connect_timeout`.
+    pub fn connect(&self, peer: &[SocketAddr]) -> Result<Connection, ConnectError> {
+        check(!peer.is_empty(), "peer addresses", "none", "one a loop of the peer's")?;
+        let number = self.dealt.fetch_add(1, Ordering::Relaxed);
+        self.devices[number % self.devices.len()].connect(peer[number % peer.len()])
+    }
+
+    /// Lets peers open connections to any loop.
+    ///
+    /// # Errors
+    /// [`OpenError::System`] if there is a listener already.
+    pub fn listen(&self) -> Result<LoopsListener, OpenError> {
+        let listeners = self.devices.iter().map(Device::listen).collect::<Result<_, _>>()?;
+        Ok(LoopsListener { listeners })
+    }
+
+    /// Opens a region to the peers of all connections; its first byte has address 0.
+    ///
+    /// # Errors
+    /// [`RegisterError`].
+    pub fn register(&self, region: &Region, access: Access) -> Result<LoopsRegistration, RegisterError> {
+        let of_loop = |device: &Device| device.register(region, access);
+        Ok(LoopsRegistration { of_loops: self.devices.iter().map(of_loop).collect::<Result<_, _>>()? })
+    }
+
+    /// Waits until `ready` gives something; `None` after `timeout`. As [`Device::wait_until`], for what happens at any loop.
+    ///
+    /// # Errors
+    /// [`WaitError::DeviceClosed`].
+    pub fn wait_until<T>(
+        &self,
+        timeout: Duration,
+        ready: impl FnMut() -> Option<T>,
+    ) -> Result<Option<T>, WaitError> {
+        // All loops tell one signal, so to wait at one of them is to wait at all.
+        self.devices[0].wait_until(timeout, ready)
+    }
+}
+
+/// What a loop is opened with.
+fn of_loop(config: &DeviceConfig, index: usize) -> Result<DeviceConfig, ConfigError> {
+    let mut config = config.clone();
+    let offset = u16::try_from(index).unwrap_or(u16::MAX);
+    for address in std::iter::once(&mut config.bind).chain(&mut config.also_bind) {
+        if address.port() != 0 {
+            let port = address.port().checked_add(offset);
+            check(port.is_some(), "bind port", *address, "a port with one a loop after it, up to 65535")?;
+            address.set_port(port.unwrap_or_default());
+        }
+    }
+    if let SourcePorts::From(first) = config.source_ports {
+        let moved = config.paths.checked_mul(offset).and_then(|by| first.checked_add(by));
+        let allowed = "a port with all paths of all loops after it, up to 65535";
+        check(moved.is_some(), "first source port", first, allowed)?;
+        config.source_ports = SourcePorts::From(moved.unwrap_or_default());
+    }
+    config.driving = match config.driving {
+        Driving::Thread { core } => Driving::Thread { core: core.map(|core| core + index) },
+        other @ (Driving::Caller | Driving::Standby) => {
+            let allowed = "Thread: each loop has one of its own";
+            return Err(ConfigError::OutOfRange { field: "driving", value: format!("{other:?}"), allowed });
+        }
+    };
+    // Loops that made the same choices would choose the same paths.
+    config.seed = config.seed.map(|seed| seed.wrapping_add(index as u64));
+    Ok(config)
+}
+
+/// Takes connections that peers open to any loop, until it is dropped.
+pub struct LoopsListener {
+    listeners: Vec<Listener>,
+}
+
+impl LoopsListener {
+    /// The next connection a peer has opened.
+    ///
+    /// # Errors
+    /// [`WaitError`] when none has come within `timeout`, or a loop has ended.
+    pub fn accept(&self, timeout: Duration) -> Result<Connection, WaitError> {
+        let look = || {
+            if let Some(connection) = self.take() {
+                return Some(Ok(connection));
+            }
+            let mut broken = self.listeners.iter().filter_map(|listener| listener.inner.shared.broken.get());
+            broken.next().map(|reason| Err(WaitError::DeviceClosed(reason.clone())))
+        };
+        let deadline = Instant::now().checked_add(timeout);
+        match self.listeners[0].inner.wait(deadline, look) {
+            Ok(Some(found)) => found,
+            Ok(None) => Err(WaitError::Timeout(timeout)),
+            Err(reason) => Err(WaitError::DeviceClosed(reason)),
+        }
+    }
+
+    /// The next connection a peer has opened, if there is one.
+    pub fn take(&self) -> Option<Connection> {
+        self.listeners.iter().find_map(Listener::take)
+    }
+}
+
+/// A region opened to the peers of the connections of all loops, until it is dropped. Each loop has a key of its own.
+pub struct LoopsRegistration {
+    of_loops: Vec<Registration>,
+}
+
+impl LoopsRegistration {
+    /// The byte at `offset` of the region, as the peer of this connection names it; `None`: the connection is of another device.
+    pub fn remote(&self, connection: &Connection, offset: u64) -> Option<Remote> {
+        let of_loop = self.of_loops.iter().find(|registration| connection.is_of(registration.inner()));
+        of_loop.map(|registration| registration.remote(offset))
+    }
+
+    /// The region.
+    pub fn region(&self) -> &Region {
+        self.of_loops[0].region()
+    }
+}
+
+impl fmt::Debug for Loops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loops").field("addresses", &self.addresses()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for LoopsListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoopsListener").field("listeners", &self.listeners).finish()
+    }
+}
+
+impl fmt::Debug for LoopsRegistration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoopsRegistration").field("of_loops", &self.of_loops).finish()
+    }
+}

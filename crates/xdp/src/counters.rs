@@ -1,0 +1,98 @@
+//! What a backend has done, for whoever wants to know while it runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::frame::Flaw;
+
+/// Counters of a backend, which goes on counting.
+#[derive(Clone, Debug, Default)]
+pub struct Counters(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    received: AtomicU64,
+    stamped: AtomicU64,
+    sent: AtomicU64,
+    received_by_kernel: AtomicU64,
+    sent_by_kernel: AtomicU64,
+    foreign: AtomicU64,
+    flawed: [AtomicU64; Flaw::ALL.len()],
+}
+
+/// What they are at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Datagrams that came past the kernel's network stack.
+    pub received: u64,
+    /// Of them those of which it is known when they arrived.
+    pub stamped: u64,
+    /// Datagrams that left past it.
+    pub sent: u64,
+    /// Batches of datagrams that came by the kernel's socket all the same.
+    pub received_by_kernel: u64,
+    /// Batches that left by it.
+    pub sent_by_kernel: u64,
+    /// Datagrams for another address or port than ours.
+    pub foreign: u64,
+    /// Frames that are no datagrams, in the order of [`Flaw::ALL`].
+    pub flawed: [u64; Flaw::ALL.len()],
+}
+
+impl Tally {
+    /// Frames with this flaw.
+    pub fn flawed(&self, flaw: Flaw) -> u64 {
+        self.flawed[flaw as usize]
+    }
+}
+
+impl Counters {
+    /// What they are now.
+    pub fn read(&self) -> Tally {
+        let Counts { received, stamped, sent, received_by_kernel, sent_by_kernel, foreign, flawed } =
+            &*self.0;
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Tally {
+            received: read(received),
+            stamped: read(stamped),
+            sent: read(sent),
+            received_by_kernel: read(received_by_kernel),
+            sent_by_kernel: read(sent_by_kernel),
+            foreign: read(foreign),
+            flawed: flawed.each_ref().map(read),
+        }
+    }
+
+    pub(crate) fn received(&self, datagrams: u64) {
+        add(&self.0.received, datagrams);
+    }
+
+    pub(crate) fn stamped(&self, datagrams: u64) {
+        add(&self.0.stamped, datagrams);
+    }
+
+    pub(crate) fn sent(&self, datagrams: u64) {
+        add(&self.0.sent, datagrams);
+    }
+
+    pub(crate) fn received_by_kernel(&self, batches: u64) {
+        add(&self.0.received_by_kernel, batches);
+    }
+
+    pub(crate) fn sent_by_kernel(&self) {
+        add(&self.0.sent_by_kernel, 1);
+    }
+
+    pub(crate) fn foreign(&self) {
+        add(&self.0.foreign, 1);
+    }
+
+    pub(crate) fn flawed(&self, flaw: Flaw) {
+        add(&self.0.flawed[flaw as usize], 1);
+    }
+}
+
+/// One thread counts, others only read: nothing is lost without an atomic addition, which would cost more.
+fn add(count: &AtomicU64, by: u64) {
+    count.store(count.load(Ordering::Relaxed) + by, Ordering::Relaxed);
+}

@@ -1,0 +1,297 @@
+//! Frames as they arrive: nothing in them is trusted.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Range;
+
+use pathweave_wire::Ecn;
+
+use super::checksum::Sum;
+use super::{ETHERNET, IPV4, IPV6, PROTOCOL_FRAGMENT, PROTOCOL_UDP, TYPE_IPV4, TYPE_IPV6, TYPES_VLAN, UDP};
+
+/// A UDP datagram in a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// Whom it is for.
+    pub to: SocketAddr,
+    /// Congestion notification codepoint.
+    pub ecn: Ecn,
+    /// Where in the frame it lies.
+    pub datagram: Range<usize>,
+}
+
+/// Why a frame is no datagram of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Flaw {
+    /// It ends before a header or a length says.
+    #[error("truncated")]
+    Truncated,
+    /// It is tagged as one of a virtual network, of which this end is not.
+    #[error("of a virtual network")]
+    Vlan,
+    /// It is not of IP, or not as RFC 791 and RFC 8200 have it.
+    #[error("not of IP")]
+    NotIp,
+    /// IP with options or extension headers, which nothing sends here.
+    #[error("with IP options")]
+    Options,
+    /// A piece of a packet: ours are never cut.
+    #[error("a fragment")]
+    Fragment,
+    /// IP of another kind than UDP.
+    #[error("not of UDP")]
+    NotUdp,
+    /// A checksum is wrong: of IP, or of UDP.
+    #[error("of a wrong checksum")]
+    Checksum,
+    /// From port 0 or for it, which is nobody's.
+    #[error("of port 0")]
+    Port,
+}
+
+impl Flaw {
+    /// All there are.
+    pub const ALL: [Flaw; 8] = [
+        Flaw::Truncated,
+        Flaw::Vlan,
+        Flaw::NotIp,
+        Flaw::Options,
+        Flaw::Fragment,
+        Flaw::NotUdp,
+        Flaw::Checksum,
+        Flaw::Port,
+    ];
+}
+
+/// Finds the datagram in a frame.
+///
+/// # Errors
+/// What is wrong with it.
+#[inline]
+pub fn parse(frame: &[u8]) -> Result<Parsed, Flaw> {
+    let kind = u16::from_be_bytes(*frame[..ETHERNET.min(frame.len())].last_chunk().ok_or(Flaw::Truncated)?);
+    let ip = frame.get(ETHERNET..).ok_or(Flaw::Truncated)?;
+    match kind {
+        TYPE_IPV4 => parse_ipv4(ip),
+        TYPE_IPV6 => parse_ipv6(ip),
+        kind if TYPES_VLAN.contains(&kind) => Err(Flaw::Vlan),
+        _ => Err(Flaw::NotIp),
+    }
+}
+
+fn parse_ipv4(bytes: &[u8]) -> Result<Parsed, Flaw> {
+    let header: &[u8; IPV4] = bytes.first_chunk().ok_or(Flaw::Truncated)?;
+    match header[0] {
+        0x45 => {}
+        0x46..=0x4f => return Err(Flaw::Options),
+        _ => return Err(Flaw::NotIp),
+    }
+    if !Sum::default().with(header).is_sound() {
+        return Err(Flaw::Checksum);
+    }
+    let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    // What is behind is padding of short frames.
+    let udp = bytes.get(IPV4..total).ok_or(Flaw::Truncated)?;
+    // More fragments follow, or this is not the first.
+    if u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0 {
+        return Err(Flaw::Fragment);
+    }
+    if header[9] != PROTOCOL_UDP {
+        return Err(Flaw::NotUdp);
+    }
+    let address = |at: usize| Ipv4Addr::from([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    parse_udp(udp, ETHERNET + IPV4, (address(12).into(), address(16).into()), Ecn::from_bits(header[1]))
+}
+
+fn parse_ipv6(bytes: &[u8]) -> Result<Parsed, Flaw> {
+    let header: &[u8; IPV6] = bytes.first_chunk().ok_or(Flaw::Truncated)?;
+    if header[0] >> 4 != 6 {
+        return Err(Flaw::NotIp);
+    }
+    let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+    let udp = bytes[IPV6..].get(..length).ok_or(Flaw::Truncated)?;
+    match header[6] {
+        PROTOCOL_UDP => {}
+        PROTOCOL_FRAGMENT => return Err(Flaw::Fragment),
+        // Hop-by-hop, routing, destination options.
+        0 | 43 | 60 => return Err(Flaw::Options),
+        _ => return Err(Flaw::NotUdp),
+    }
+    let address = |at: usize| {
+        let octets: [u8; 16] = header[at..at + 16].try_into().unwrap_or_default();
+        Ipv6Addr::from(octets)
+    };
+    let class = header[0] << 4 | header[1] >> 4;
+    parse_udp(udp, ETHERNET + IPV6, (address(8).into(), address(24).into()), Ecn::from_bits(class))
+}
+
+/// `bytes`: all that IP says is behind its header. `at`: where in the frame they begin.
+#[inline]
+fn parse_udp(bytes: &[u8], at: usize, (from, to): (IpAddr, IpAddr), ecn: Ecn) -> Result<Parsed, Flaw> {
+    let header: &[u8; UDP] = bytes.first_chunk().ok_or(Flaw::Truncated)?;
+    let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let (from_port, to_port, length) = (word(0), word(2), word(4));
+    let all = bytes.get(..usize::from(length)).ok_or(Flaw::Truncated)?;
+    if all.len() < UDP {
+        return Err(Flaw::Truncated);
+    }
+    if from_port == 0 || to_port == 0 {
+        return Err(Flaw::Port);
+    }
+    let pseudo = Sum::of_addresses(from, to).with_length(length);
+    let written = [header[6], header[7]];
+    let sound = match (written, from) {
+        // None was made, which only IPv4 allows.
+        ([0, 0], from) => from.is_ipv4(),
+        // On a virtual link: the adapter that should have completed it was never passed, and neither was a cable. The kernel
+        // takes such a packet for sound, too.
+        (written, _) if u16::from_ne_bytes(written) == pseudo.folded() => true,
+        _ => pseudo.with(all).is_sound(),
+    };
+    if !sound {
+        return Err(Flaw::Checksum);
+    }
+    let datagram = at + UDP..at + all.len();
+    Ok(Parsed { from: SocketAddr::new(from, from_port), to: SocketAddr::new(to, to_port), ecn, datagram })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Ends, MAX_HEADERS, Template};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ends(v6: bool) -> Ends {
+        let (from, to) =
+            if v6 { ("[fd00::1]:49152", "[fd00::2]:18515") } else { ("10.0.0.1:49152", "10.0.0.2:18515") };
+        let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
+        Ends { from_mac: [2, 0, 0, 0, 0, 1], to_mac: [2, 0, 0, 0, 0, 2], from, to }
+    }
+
+    fn frame(v6: bool, datagram: &[u8]) -> Vec<u8> {
+        let template = Template::new(ends(v6), Ecn::Capable0).unwrap();
+        let mut out = vec![0; MAX_HEADERS + datagram.len()];
+        let len = template.write(datagram, &mut out).unwrap();
+        out.truncate(len);
+        out
+    }
+
+    #[test]
+    fn a_frame_is_the_one_the_specifications_have() {
+        // Computed by hand from RFC 791, 768 and 1071.
+        let expected = [
+            &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0][..],
+            &[0x45, 0x02, 0, 32, 0, 0, 0x40, 0, 64, 17, 0x26, 0xc9, 10, 0, 0, 1, 10, 0, 0, 2],
+            &[0xc0, 0x00, 0x48, 0x53, 0, 12, 0x5e, 0xf9],
+            b"ABCD",
+        ]
+        .concat();
+        assert_eq!(frame(false, b"ABCD"), expected);
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for v6 in [false, true] {
+            for bytes in [&b"x"[..], b"even", &[0; 1_400], &[0xff; 8_999]] {
+                let frame = frame(v6, bytes);
+                let parsed = parse(&frame).unwrap();
+                assert_eq!((parsed.from, parsed.to), (ends(v6).from, ends(v6).to));
+                assert_eq!(parsed.ecn, Ecn::Capable0);
+                assert_eq!(&frame[parsed.datagram], bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn each_flaw_is_told() {
+        let flaw = |v6: bool, change: &dyn Fn(&mut Vec<u8>)| {
+            let mut frame = frame(v6, b"datagram");
+            change(&mut frame);
+            parse(&frame).unwrap_err()
+        };
+        /// Changes the IPv4 header and makes its checksum anew.
+        fn ipv4(frame: &mut [u8], change: impl Fn(&mut [u8])) {
+            let header = &mut frame[ETHERNET..ETHERNET + IPV4];
+            change(header);
+            header[10..12].fill(0);
+            let sum = Sum::default().with(header).complement();
+            header[10..12].copy_from_slice(&sum);
+        }
+        assert_eq!(flaw(false, &|frame| frame.truncate(13)), Flaw::Truncated);
+        assert_eq!(flaw(false, &|frame| frame.truncate(40)), Flaw::Truncated);
+        assert_eq!(flaw(false, &|frame| frame.truncate(49)), Flaw::Truncated);
+        assert_eq!(flaw(true, &|frame| frame.truncate(60)), Flaw::Truncated);
+        assert_eq!(flaw(false, &|frame| ipv4(frame, |ip| ip[3] = 19)), Flaw::Truncated);
+        assert_eq!(flaw(false, &|frame| frame[39] = 7), Flaw::Truncated);
+        assert_eq!(flaw(false, &|frame| frame[12..14].fill(0x81)), Flaw::NotIp);
+        assert_eq!(flaw(false, &|frame| frame[12..14].copy_from_slice(&[0x81, 0])), Flaw::Vlan);
+        assert_eq!(flaw(true, &|frame| frame[12..14].copy_from_slice(&[0x88, 0xa8])), Flaw::Vlan);
+        assert_eq!(flaw(false, &|frame| frame[ETHERNET] = 0x60), Flaw::NotIp);
+        assert_eq!(flaw(true, &|frame| frame[ETHERNET] = 0x45), Flaw::NotIp);
+        assert_eq!(flaw(false, &|frame| frame[ETHERNET] = 0x46), Flaw::Options);
+        assert_eq!(flaw(true, &|frame| frame[ETHERNET + 6] = 60), Flaw::Options);
+        assert_eq!(flaw(false, &|frame| ipv4(frame, |ip| ip[6] = 0x20)), Flaw::Fragment);
+        assert_eq!(flaw(false, &|frame| ipv4(frame, |ip| ip[7] = 1)), Flaw::Fragment);
+        assert_eq!(flaw(true, &|frame| frame[ETHERNET + 6] = 44), Flaw::Fragment);
+        assert_eq!(flaw(false, &|frame| ipv4(frame, |ip| ip[9] = 6)), Flaw::NotUdp);
+        assert_eq!(flaw(true, &|frame| frame[ETHERNET + 6] = 58), Flaw::NotUdp);
+        assert_eq!(flaw(false, &|frame| frame[ETHERNET + 8] = 1), Flaw::Checksum, "of IP");
+        assert_eq!(flaw(false, &|frame| frame[45] ^= 1), Flaw::Checksum, "of UDP");
+        assert_eq!(flaw(true, &|frame| frame[60..62].fill(0)), Flaw::Checksum, "IPv6 must have one");
+        assert_eq!(flaw(false, &|frame| frame[34..36].fill(0)), Flaw::Port);
+    }
+
+    #[test]
+    fn checksums_that_nobody_made_are_taken_where_that_is_allowed() {
+        let mut none = frame(false, b"datagram");
+        none[40..42].fill(0);
+        assert!(parse(&none).is_ok());
+        // As a packet leaves a sender whose adapter completes checksums: the sum of the pseudo header alone.
+        for v6 in [false, true] {
+            let mut begun = frame(v6, b"datagram");
+            let at = begun.len() - b"datagram".len() - 2;
+            let sum = Sum::of_addresses(ends(v6).from.ip(), ends(v6).to.ip()).with_length(16).folded();
+            begun[at..at + 2].copy_from_slice(&sum.to_ne_bytes());
+            assert!(parse(&begun).is_ok());
+            begun[at] ^= 1;
+            assert_eq!(parse(&begun), Err(Flaw::Checksum));
+        }
+    }
+
+    #[test]
+    fn short_frames_are_padded() {
+        let mut frame = frame(false, b"x");
+        frame.resize(60, 0xee);
+        let parsed = parse(&frame).unwrap();
+        assert_eq!(&frame[parsed.datagram], b"x");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(parsed) = parse(&bytes) {
+                prop_assert!(parsed.datagram.end <= bytes.len());
+            }
+        }
+
+        #[test]
+        fn a_changed_bit_is_noticed_or_harmless(
+            v6: bool,
+            datagram in proptest::collection::vec(any::<u8>(), 1..100),
+            bit in 0usize..4_000,
+        ) {
+            let mut frame = frame(v6, &datagram);
+            let bit = bit % (8 * frame.len());
+            frame[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(parsed) = parse(&frame) {
+                // What Ethernet's own check sequence covers alone, and in IPv6 class, flow label and hops; in IPv4 a checksum
+                // that says there is none.
+                let (at, ip) = (bit / 8, ETHERNET);
+                let uncovered = at < 12 || v6 && (at < ip + 4 || at == ip + 7) || !v6 && (40..42).contains(&at);
+                prop_assert!(uncovered, "bit {bit} of {frame:?} went unnoticed");
+                prop_assert_eq!(&frame[parsed.datagram], &datagram[..]);
+            }
+        }
+    }
+}

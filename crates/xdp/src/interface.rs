@@ -1,0 +1,117 @@
+//! What the kernel knows of a network interface.
+
+use std::net::IpAddr;
+
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use pathweave_netlink::{Netlink, SystemError};
+use pathweave_units::nearest;
+
+use crate::error::XdpError;
+use crate::frame::Mac;
+
+/// A network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interface {
+    pub(crate) name: String,
+    pub(crate) index: u32,
+    pub(crate) mac: Mac,
+    /// The longest IP packet, in bytes.
+    pub(crate) mtu_bytes: u32,
+    /// The most receive queues it may have; those it has now may be fewer.
+    pub(crate) queues: u32,
+    pub(crate) addresses: Vec<IpAddr>,
+}
+
+impl Interface {
+    /// The interface of this name, in the network namespace of the socket.
+    pub(crate) fn find(netlink: &mut Netlink, name: &str) -> Result<Interface, XdpError> {
+        let asking =
+            |why: SystemError| XdpError::System { doing: "ask for network interfaces", why: why.to_string() };
+        let links = netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default())).map_err(asking)?;
+        let links = links.into_iter().filter_map(|message| match message {
+            RouteNetlinkMessage::NewLink(link) => Some((name_of(&link)?, link)),
+            _ => None,
+        });
+        let (found, others): (Vec<_>, Vec<_>) = links.partition(|(known, _)| known == name);
+        let Some((name, link)) = found.into_iter().next() else {
+            let all: Vec<String> = others.into_iter().map(|(name, _)| name).collect();
+            let nearest = nearest(name, all.iter().map(String::as_str)).map(str::to_owned);
+            return Err(XdpError::NoInterface { name: name.to_owned(), nearest, all: all.join(", ") });
+        };
+        if !link.header.flags.contains(LinkFlags::Up) {
+            return Err(XdpError::Down { interface: name });
+        }
+        let index = link.header.index;
+        let mut interface =
+            Interface { name, index, mac: Mac::default(), mtu_bytes: 0, queues: 1, addresses: Vec::new() };
+        let mut is_ethernet = false;
+        for attribute in link.attributes {
+            match attribute {
+                LinkAttribute::Address(address) => {
+                    if let Ok(mac) = Mac::try_from(address) {
+                        interface.mac = mac;
+                        is_ethernet = true;
+                    }
+                }
+                LinkAttribute::Mtu(bytes) => interface.mtu_bytes = bytes,
+                LinkAttribute::NumRxQueues(queues) => interface.queues = queues.max(1),
+                _ => {}
+            }
+        }
+        if !is_ethernet {
+            return Err(XdpError::NotEthernet { interface: interface.name });
+        }
+        let addresses =
+            netlink.dump(RouteNetlinkMessage::GetAddress(AddressMessage::default())).map_err(asking)?;
+        interface.addresses =
+            addresses.into_iter().filter_map(|message| address_at(message, index)).collect();
+        Ok(interface)
+    }
+
+    /// The address peers reach us at, if `wanted` is unspecified the first there is.
+    pub(crate) fn address(&self, wanted: IpAddr) -> Result<IpAddr, XdpError> {
+        let of_family =
+            || self.addresses.iter().copied().filter(|address| address.is_ipv4() == wanted.is_ipv4());
+        let found = match wanted.is_unspecified() {
+            true => of_family().find(|address| !is_of_one_link(*address)),
+            false => of_family().find(|address| *address == wanted),
+        };
+        found.ok_or_else(|| {
+            let all: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+            XdpError::Address { interface: self.name.clone(), wanted, all: all.join(", ") }
+        })
+    }
+}
+
+/// Addresses that mean something on one link only are none peers elsewhere can send to.
+fn is_of_one_link(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
+}
+
+fn name_of(link: &LinkMessage) -> Option<String> {
+    link.attributes.iter().find_map(|attribute| match attribute {
+        LinkAttribute::IfName(name) => Some(name.clone()),
+        _ => None,
+    })
+}
+
+/// An address of the interface of this index.
+fn address_at(message: RouteNetlinkMessage, index: u32) -> Option<IpAddr> {
+    let RouteNetlinkMessage::NewAddress(message) = message else { return None };
+    if message.header.index != index {
+        return None;
+    }
+    // Of a link between two ends the "address" is the other one.
+    let own = message.attributes.iter().find_map(|attribute| match attribute {
+        AddressAttribute::Local(address) => Some(*address),
+        _ => None,
+    });
+    own.or_else(|| {
+        message.attributes.iter().find_map(|attribute| match attribute {
+            AddressAttribute::Address(address) => Some(*address),
+            _ => None,
+        })
+    })
+}

@@ -1,0 +1,54 @@
+//! What the XDP program writes in front of a packet: when it arrived.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Bytes of a note: the sign, then the time.
+pub(crate) const BYTES: usize = 16;
+/// Tells a note from what else may lie in front of a packet.
+pub(crate) const SIGN: u64 = u64::from_ne_bytes(*b"pathwtim");
+/// Older ones are none.
+const OLDEST_NS: u64 = 1_000_000_000;
+
+/// Takes the note away: when the packet arrived, in nanoseconds of the kernel's monotonic clock.
+#[inline]
+pub(crate) fn take(note: &mut [u8]) -> Option<u64> {
+    let (sign, time) = note.split_first_chunk_mut::<8>()?;
+    if u64::from_ne_bytes(*sign) != SIGN {
+        return None;
+    }
+    // The next packet here may have none.
+    *sign = [0; 8];
+    time.first_chunk().map(|time| u64::from_ne_bytes(*time))
+}
+
+/// The present, by the same clock.
+pub(crate) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+/// How long ago a packet arrived.
+#[inline]
+pub(crate) fn age_ns(arrived_ns: u64, now_ns: u64) -> Option<u64> {
+    now_ns.checked_sub(arrived_ns).filter(|age| *age < OLDEST_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_taken_once() {
+        let mut note = [SIGN.to_ne_bytes(), 77u64.to_ne_bytes()].concat();
+        assert_eq!(take(&mut note), Some(77));
+        assert_eq!(take(&mut note), None);
+        assert_eq!((take(&mut [0; 16]), take(&mut [])), (None, None));
+    }
+
+    #[test]
+    fn what_lies_ahead_or_far_back_is_no_time_of_arrival() {
+        assert_eq!(age_ns(100, 350), Some(250));
+        assert_eq!(age_ns(350, 100), None);
+        assert_eq!(age_ns(0, OLDEST_NS), None);
+    }
+}
