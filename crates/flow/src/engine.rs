@@ -44,26 +44,26 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// What kind it is, part, and number, in 64 bits whose order is that of events.
-    fn code(self) -> u64 {
-        let (kind, part, number) = match self {
-            Event::Step(Step::Told(task)) => (0, 0, task.0),
+    /// What kind it is and its two numbers, in one whose order is that of events.
+    fn code(self) -> u128 {
+        let (kind, second, number) = match self {
+            Event::Step(Step::Told { task, by }) => (0, by.0, task.0),
             Event::Step(Step::Computed(task)) => (1, 0, task.0),
             Event::Step(Step::Begin(task)) => (2, 0, task.0),
-            Event::Delivered { message, part } => (3, part, message),
+            Event::Delivered { message, part } => (3, u32::from(part), message),
             Event::Acknowledged { message } => (4, 0, message),
             Event::LaneFree(lane) => (5, 0, lane),
         };
-        kind << 48 | u64::from(part) << 32 | u64::from(number)
+        kind << 64 | u128::from(second) << 32 | u128::from(number)
     }
 
-    fn from_code(code: u64) -> Self {
-        let number = code as u32;
-        match code >> 48 {
-            0 => Event::Step(Step::Told(TaskId(number))),
+    fn from_code(code: u128) -> Self {
+        let (second, number) = ((code >> 32) as u32, code as u32);
+        match code >> 64 {
+            0 => Event::Step(Step::Told { task: TaskId(number), by: TaskId(second) }),
             1 => Event::Step(Step::Computed(TaskId(number))),
             2 => Event::Step(Step::Begin(TaskId(number))),
-            3 => Event::Delivered { message: number, part: (code >> 32) as u16 },
+            3 => Event::Delivered { message: number, part: second as u16 },
             4 => Event::Acknowledged { message: number },
             _ => Event::LaneFree(number),
         }
@@ -78,7 +78,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) solver: Solver,
     /// Its queue pairs are lanes.
     pub(crate) execution: Execution<u32>,
-    agenda: BinaryHeap<Reverse<(u64, u64)>>,
+    agenda: BinaryHeap<Reverse<(u64, u128)>>,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) free_lanes: Vec<u32>,
     /// By flow of the solver.
@@ -286,7 +286,7 @@ impl<'a> Engine<'a> {
     }
 
     fn on_step(&mut self, now: Time, step: Step) {
-        let (Step::Told(task) | Step::Computed(task) | Step::Begin(task)) = step;
+        let (Step::Told { task, .. } | Step::Computed(task) | Step::Begin(task)) = step;
         let home = match self.spec.graph.task(task) {
             Task::Message(message) => Some(message.src),
             Task::Compute(compute) => compute.host,
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn codes_of_events_are_read_back() {
         for event in [
-            Event::Step(Step::Told(TaskId(7))),
+            Event::Step(Step::Told { task: TaskId(7), by: TaskId(u32::MAX) }),
             Event::Step(Step::Computed(TaskId(u32::MAX))),
             Event::Step(Step::Begin(TaskId(0))),
             Event::Delivered { message: 9, part: 31 },

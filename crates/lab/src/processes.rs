@@ -66,7 +66,7 @@ pub(crate) fn end_all(namespaces: &BTreeSet<(u64, u64)>) -> Result<Vec<Process>,
         None => Ok(all),
         Some(Process { pid, name }) => {
             let doing = format!("end process {pid} ({name}), which runs in the lab");
-            Err(LabError::System { doing, why: nix::errno::Errno::EPERM.into() })
+            Err(LabError::System { doing, why: std::io::Error::from(nix::errno::Errno::EPERM).into() })
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::error::SweepError;
-use crate::model::{GridAxis, NamedCell, ReportConfig, Seeds, SweepFile, TableName};
+use crate::model::{GridAxis, Kept, NamedCell, ReportConfig, Seeds, SweepFile, TableName};
 use crate::plan::Plan;
 
 /// A cluster to be planned: what runs on it, which fabrics it may have, and what their parts cost.
@@ -149,7 +149,7 @@ impl ClusterPlan {
             list,
             latin_hypercube: None,
             tables: vec![TableName::Jobs, TableName::Layers, TableName::Collectives, TableName::Critical],
-            report: ReportConfig { metric: TIME.to_owned(), compare: None },
+            report: ReportConfig { metric: TIME.to_owned(), compare: None, runs: Kept::Figures },
         };
         let plan = Plan::of_file(&sweep, document, name)?;
         let mut costs = Vec::new();
