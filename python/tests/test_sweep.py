@@ -66,7 +66,8 @@ def test_runs_are_kept_whole_where_the_sweep_says_so(tmp_path: Path) -> None:
     result = pw.sweep({**SWEEP, "seeds": 1, "report": {"runs": "kept"}}, out=tmp_path / "out", progress=False)
     assert result.summary["finished_runs"] == 4
     for run in (tmp_path / "out" / "runs").iterdir():
-        assert {"run.json", "summary.json", "report.html", "activities.parquet"} <= {file.name for file in run.iterdir()}
+        names = {file.name for file in run.iterdir()}
+        assert {"run.json", "summary.json", "report.html", "activities.parquet"} <= names
     tables = pw.sweep({**SWEEP, "seeds": 1, "tables": ["activities"]}, out=tmp_path / "some", progress=False)
     assert tables.scan("activities").collect() is not None
 
