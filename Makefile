@@ -51,7 +51,8 @@ dist: provider ## A tarball and a Debian package, into target/dist: program, man
 	mkdir -p target/dist
 	.ci/dist target/dist $(TUNED)
 
-release: ## Test, build and tag VERSION, which must be cut and committed; docs/releasing.md.
+release: ## Make the release VERSION: changelog, version numbers, a commit, tests, packages, a local tag; docs/releasing.md.
+	.ci/release prepare '$(VERSION)'
 	.ci/release ready '$(VERSION)'
 	$(MAKE) lint
 	$(MAKE) test

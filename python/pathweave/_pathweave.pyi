@@ -279,7 +279,7 @@ class SweepRun:
     seed: int
     scenario: str
     """The scenario, complete, as TOML."""
-    tables: list[str]
+    tables: list[str] | None
     """Tables that are kept of it."""
 
 @final
@@ -322,7 +322,9 @@ class Sweep:
     def open(self, path: str | os.PathLike[str]) -> SweepFolder:
         """The folder `path` for this sweep. Raises `OSError` if it holds something else or is in use."""
 
-def sweep_run(key: str, scenario: str, tables: list[str], cancel: Cancel | None = None) -> dict[str, bytes] | None:
+def sweep_run(
+    key: str, scenario: str, tables: list[str] | None, cancel: Cancel | None = None
+) -> dict[str, bytes] | None:
     """Makes a run of a sweep and returns its files by name; `None` if it was cancelled."""
 
 def comparison_table(runs: list[RunResult]) -> str: ...

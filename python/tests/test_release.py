@@ -67,6 +67,25 @@ def test_a_release_is_cut_once(checkout: Path) -> None:
     assert "exists already" in release("ready", "9.8.7", root=checkout).stderr
 
 
+def test_a_release_is_prepared_in_one_step_and_not_twice(checkout: Path) -> None:
+    for name, value in [("user.name", "test"), ("user.email", "test@example.invalid"), ("commit.gpgsign", "false")]:
+        git(checkout, "config", name, value)
+    assert release("prepare", "9.8.7", root=checkout).stdout == "cut 9.8.7 and committed it\n"
+    assert git(checkout, "log", "--format=%s", "-1") == "release 9.8.7\n"
+    assert release("prepare", "9.8.7", root=checkout).stdout == "all files name 9.8.7 already\n"
+    assert release("ready", "9.8.7", root=checkout).stdout == "ready to tag v9.8.7\n"
+    # What came later is not in the section of the version.
+    changelog = checkout / "CHANGELOG.md"
+    changelog.write_text(changelog.read_text().replace("## Unreleased\n", "## Unreleased\n\n- Later.\n", 1))
+    assert "not committed" in release("prepare", "9.8.8", root=checkout).stderr
+    commit(checkout)
+    late = release("ready", "9.8.7", root=checkout)
+    assert (late.returncode, "came after the section of 9.8.7" in late.stderr) == (2, True)
+    assert release("prepare", "9.8.8", root=checkout).returncode == 0
+    git(checkout, "tag", "v9.8.8")
+    assert "exists already" in release("prepare", "9.8.8", root=checkout).stderr
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new", "told"),
     [

@@ -62,6 +62,16 @@ def test_a_sweep_and_its_tables(tmp_path: Path) -> None:
     assert (flows["size_bytes"] == flows["workload[0].size"].str.replace("KB", "000").cast(int)).all()
 
 
+def test_runs_are_kept_whole_where_the_sweep_says_so(tmp_path: Path) -> None:
+    result = pw.sweep({**SWEEP, "seeds": 1, "report": {"runs": "kept"}}, out=tmp_path / "out", progress=False)
+    assert result.summary["finished_runs"] == 4
+    for run in (tmp_path / "out" / "runs").iterdir():
+        names = {file.name for file in run.iterdir()}
+        assert {"run.json", "summary.json", "report.html", "activities.parquet"} <= names
+    tables = pw.sweep({**SWEEP, "seeds": 1, "tables": ["activities"]}, out=tmp_path / "some", progress=False)
+    assert tables.scan("activities").collect() is not None
+
+
 def test_nothing_runs_twice_and_a_stop_keeps_what_is_done(tmp_path: Path) -> None:
     whole = pw.sweep(SWEEP, out=tmp_path / "whole", progress=False)
     plan = pw.Sweep.from_dict(SWEEP)

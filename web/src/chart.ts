@@ -63,6 +63,12 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
     // Charts over time share the cursor and what is zoomed into.
     cursor: { points: { size: 6 }, drag: { x: true, y: false }, sync: isTime(spec) ? { key: "time", setSeries: false } : undefined },
     hooks: {
+      setCursor: [(u) => {
+        if (!isTime(spec)) return;
+        const { left } = u.cursor;
+        pointer.at = left === undefined || left < 0 ? undefined : u.posToVal(left, "x");
+        showPointer();
+      }],
       setSelect: [(u) => { if (isTime(spec) && u.select.width > 0) zoomed([u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")]); }], drawAxes: [(u) => spec.lines.forEach((l, i) => drawSpread(u, l, l.colour ?? colour(i)))], draw: [(u) => { drawFaults(u, spec.faults ?? []); drawMarker(u, spec.marker?.()); }] },
     series: [
       {
@@ -95,6 +101,36 @@ function zoomed(part: [number, number] | undefined): void {
   followers = followers.filter(({ place }) => place.isConnected);
   followers.forEach(({ draw }) => draw());
   save();
+}
+
+/** The instant under the pointer, which every picture over time shows. */
+export const pointer: { at: number | undefined } = { at: undefined };
+let pointed: { show: () => void; place: Element }[] = [];
+function showPointer(): void {
+  pointed = pointed.filter(({ place }) => place.isConnected);
+  pointed.forEach(({ show }) => show());
+}
+
+/** The pointer is at an instant of a picture that is no chart; undefined is nowhere. */
+export function pointAt(at: number | undefined): void {
+  pointer.at = at;
+  plots = plots.filter((plot) => plot.root.isConnected);
+  for (const plot of plots) {
+    const left = at === undefined ? -10 : plot.valToPos(at, "x");
+    plot.setCursor({ left, top: left < 0 ? -10 : plot.over.clientHeight / 2 }, false);
+  }
+  showPointer();
+}
+
+/** An upright line over `stage` where the pointer's instant is, as long as `x` says where that is. */
+export function pointerLine(stage: HTMLElement, x: (at: number) => number | undefined): void {
+  const line = element("div", { class: "pointer", hidden: true });
+  stage.append(line);
+  pointed.push({ place: stage, show: () => {
+    const at = pointer.at === undefined ? undefined : x(pointer.at);
+    line.hidden = at === undefined;
+    if (at !== undefined) line.style.left = at + "px";
+  } });
 }
 
 let followers: { draw: () => void; place: Element }[] = [];

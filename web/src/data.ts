@@ -20,24 +20,24 @@ export interface Curve { label: string; aggregate: boolean; value: (number | nul
 export interface Chart { kind: string; title: string; axis: string; quantity: Quantity; span: Span; time_ns: number[]; curves: Curve[] }
 
 export interface Node { name: string; kind: "host" | "switch" | "middlebox"; tier: number }
-/** What the links of each row did in the whole run. A row is a link, or links that share a cell of a matrix. */
+/** What the links of each row did in the whole run. A row is a link, or links that are drawn as one. */
 export interface Totals {
-  utilisation: number[]; tx_bytes: number[]; dropped: number[]; marked: number[]; pauses: number[]; paused_ns: number[];
+  utilisation: number[]; busiest: number[] | null; tx_bytes: number[]; dropped: number[]; marked: number[]; pauses: number[]; paused_ns: number[];
   max_queue_bytes: number[];
 }
 export interface Panel {
   tier: number; direction: string; owners: number; ports: number; first_row: number; owner_nodes: number; links: number;
   first_owner: string; last_owner: string;
 }
-export interface Graph { mode: "graph"; nodes: Node[]; totals: Totals; from: number[]; to: number[] }
-export interface Matrices { mode: "matrices"; panels: Panel[]; totals: Totals }
-export type Fabric = Graph | Matrices;
+/** A large fabric: how many nodes each node and how many links each row stands for. Behind the rows of `from` and `to` come the cells. */
+export interface Blocks { nodes: number[]; links: number[]; panels: Panel[] }
+export interface Fabric { nodes: Node[]; totals: Totals; from: number[]; to: number[]; blocks: Blocks | null }
 
 export interface PackedPlane { top: number; data: string }
 export interface WatchedCurve { kind: string; quantity: Quantity; span: Span; index: number; value: (number | null)[] }
 export interface Frames {
   time_ns: number[];
-  utilisation: PackedPlane | null; queue_bytes: PackedPlane | null; dropped: PackedPlane | null; paused: PackedPlane | null;
+  utilisation: PackedPlane | null; busiest: PackedPlane | null; queue_bytes: PackedPlane | null; dropped: PackedPlane | null; paused: PackedPlane | null;
   host_rate_bps: PackedPlane | null;
   events_until_ns: number | null;
   flows: { flow: number; curves: WatchedCurve[] }[];

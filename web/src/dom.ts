@@ -46,13 +46,13 @@ export function button(text: string, onClick: () => void, attributes: Attributes
   return b;
 }
 
-/** A table of texts; each row may have something to do when chosen. */
-export function table(head: string[], rows: { cells: string[]; choose?: () => void }[]): HTMLElement {
+/** A table; each row may have something to do when chosen. */
+export function table(head: string[], rows: { cells: (string | HTMLElement)[]; choose?: () => void }[]): HTMLElement {
   const body = element("tbody");
   for (const { cells, choose } of rows) {
     const row = element("tr");
     cells.forEach((cell, i) => {
-      const inside = i === 0 && choose ? button(cell, choose, { class: "link" }) : cell;
+      const inside = i === 0 && choose && typeof cell === "string" ? button(cell, choose, { class: "link" }) : cell;
       row.append(element(i === 0 ? "th" : "td", {}, inside));
     });
     body.append(row);

@@ -1,4 +1,6 @@
 // Rows over time on a canvas.
+import { onZoom, pointAt, pointerLine, setZoom, zoom } from "./chart";
+import type { Mark } from "./data";
 import { element, tip } from "./dom";
 import { digits, unitOf } from "./format";
 import { css, heat } from "./theme";
@@ -11,6 +13,7 @@ interface Spec {
   say: (row: number, instant: number) => string;
   choose?: (row: number) => void;
   marker?: () => number;
+  faults: Mark[];
 }
 
 /** Draws it and returns how to draw it again. */
@@ -19,37 +22,62 @@ export function heatmap(parent: HTMLElement, width: number, spec: Spec): () => v
   const side = Math.max(1, Math.min(14, Math.floor(360 / rows.length)));
   const named = side >= 11, left = named ? 120 : 12, bottom = 26;
   const inner = Math.max(50, width - left - 12), height = rows.length * side;
-  const picture = element("canvas", { tabindex: 0, role: "application", "aria-label": `${spec.label}. Arrow keys up and down choose a row.` });
+  const picture = element("canvas", { tabindex: 0, role: "application", "aria-label": `${spec.label}. Arrow keys up and down choose a row, plus and minus zoom.` });
   const ratio = Math.min(devicePixelRatio || 1, 2);
   [picture.width, picture.height] = [width * ratio, (height + bottom) * ratio];
   picture.style.width = width + "px";
   picture.style.height = height + bottom + "px";
   const g = picture.getContext("2d")!;
   g.scale(ratio, ratio);
+  const part = (): [number, number] => zoom.part ?? [0, times[n - 1]];
+  const x = (ns: number) => left + ((ns - part()[0]) / (part()[1] - part()[0])) * inner;
+  const time = (px: number) => part()[0] + ((px - left) / inner) * (part()[1] - part()[0]);
   // A column an interval, which ends at its instant.
-  const edge = (i: number) => left + (i < 0 ? 0 : (times[i] / times[n - 1]) * inner);
+  const edge = (i: number) => x(i < 0 ? 0 : times[i]);
+  let dragged: [number, number] | null = null;
   let chosen = -1;
   const draw = () => {
     g.clearRect(0, 0, width, height + bottom);
-    rows.forEach((row, r) => row.values.forEach((v, i) => {
-      g.fillStyle = heat(spec.top > 0 ? v / spec.top : 0);
-      g.fillRect(edge(i - 1), r * side, edge(i) - edge(i - 1) + 0.5, side);
-    }));
+    g.save();
+    g.beginPath(); g.rect(left, 0, inner, height); g.clip();
+    const [from, to] = part();
+    for (let i = 0; i < n; i++) {
+      if (times[i] < from || (i > 0 && times[i - 1] > to)) continue;
+      const [start, end] = [edge(i - 1), edge(i)];
+      rows.forEach((row, r) => {
+        g.fillStyle = heat(spec.top > 0 ? row.values[i] / spec.top : 0);
+        g.fillRect(start, r * side, end - start + 0.5, side);
+      });
+    }
+    g.lineWidth = 1.5;
+    for (const fault of spec.faults) {
+      g.strokeStyle = css(fault.repair ? "--good" : "--bad");
+      g.setLineDash(fault.repair ? [6, 4] : []);
+      g.beginPath(); g.moveTo(x(fault.time_ns), 0); g.lineTo(x(fault.time_ns), height); g.stroke();
+    }
+    g.setLineDash([]);
+    if (dragged) {
+      g.fillStyle = css("--accent");
+      g.globalAlpha = 0.25;
+      g.fillRect(Math.min(...dragged), 0, Math.abs(dragged[1] - dragged[0]), height);
+      g.globalAlpha = 1;
+    }
+    g.strokeStyle = css("--mark");
+    g.lineWidth = 2;
+    const at = spec.marker?.() ?? -1;
+    if (at >= 0) g.strokeRect(edge(at - 1), 0, Math.max(2, edge(at) - edge(at - 1)), height);
+    if (chosen >= 0) g.strokeRect(left, chosen * side - 1, inner, side + 2);
+    g.restore();
     g.font = "11px system-ui, sans-serif";
     g.fillStyle = css("--soft");
     g.textBaseline = "middle";
     if (named) rows.forEach((row, r) => g.fillText(row.name, 0, (r + 0.5) * side, left - 6));
-    const unit = unitOf("time_ns", times[n - 1]);
+    const unit = unitOf("time_ns", to);
     for (let k = 0; k <= 4; k++) {
       g.textAlign = k === 0 ? "left" : k === 4 ? "right" : "center";
-      g.fillText(`${digits((times[n - 1] * k) / 4 / unit.scale, 3)} ${unit.name}`, left + (inner * k) / 4, height + 14);
+      g.fillText(`${digits((from + ((to - from) * k) / 4) / unit.scale, 4)} ${unit.name}`, left + (inner * k) / 4, height + 14);
     }
     g.textAlign = "left";
-    g.strokeStyle = css("--mark");
-    g.lineWidth = 2;
-    if (chosen >= 0) g.strokeRect(left, chosen * side - 1, inner, side + 2);
-    const at = spec.marker?.() ?? -1;
-    if (at >= 0) g.strokeRect(edge(at - 1), 0, Math.max(2, edge(at) - edge(at - 1)), height);
   };
   const find = (e: MouseEvent): [number, number] | undefined => {
     const rect = picture.getBoundingClientRect();
@@ -59,21 +87,40 @@ export function heatmap(parent: HTMLElement, width: number, spec: Spec): () => v
     return [row, i < 0 ? n - 1 : i];
   };
   tip(picture, (e) => {
-    const found = find(e);
+    const found = dragged ? undefined : find(e);
     return found ? spec.say(...found) : "";
   });
+  const across = (e: MouseEvent) => Math.max(left, Math.min(left + inner, e.clientX - picture.getBoundingClientRect().left));
+  picture.addEventListener("pointerdown", (e) => { dragged = [across(e), across(e)]; });
+  picture.addEventListener("pointermove", (e) => {
+    pointAt(time(across(e)));
+    if (!dragged) return;
+    if (e.buttons) dragged[1] = across(e);
+    else dragged = null;
+    draw();
+  });
+  picture.addEventListener("pointerleave", () => { pointAt(undefined); if (dragged) { dragged = null; draw(); } });
+  picture.addEventListener("dblclick", () => setZoom(undefined));
   const choose = (row: number) => { chosen = row; draw(); spec.choose?.(row); };
-  picture.addEventListener("click", (e) => {
-    const found = find(e);
-    if (found) choose(found[0]);
+  picture.addEventListener("pointerup", (e) => {
+    const ends = dragged, found = find(e);
+    dragged = null;
+    if (ends && Math.abs(ends[1] - ends[0]) > 6) setZoom([time(Math.min(...ends)), time(Math.max(...ends))]);
+    else if (found) choose(found[0]);
   });
   picture.addEventListener("keydown", (e) => {
+    const [from, to] = part(), middle = (from + to) / 2;
+    if (e.key === "+" || e.key === "=") setZoom([middle - (to - from) / 4, middle + (to - from) / 4]);
+    else if (e.key === "-") setZoom(2 * (to - from) >= times[n - 1] ? undefined : [Math.max(0, middle - (to - from)), middle + (to - from)]);
     const step = { ArrowUp: -1, ArrowDown: 1 }[e.key];
     if (!step) return;
     e.preventDefault();
     choose(Math.max(0, Math.min(rows.length - 1, chosen + step)));
   });
-  parent.append(picture);
+  const stage = element("div", { class: "strip" }, picture);
+  parent.append(stage);
+  pointerLine(stage, (at) => (at >= part()[0] && at <= part()[1] ? x(at) : undefined));
+  onZoom(draw, stage);
   draw();
   return draw;
 }

@@ -1,6 +1,6 @@
 // What hosts did over time: a row a host, computation above communication, as Nsight Systems draws it.
 import { save } from "./address";
-import { onZoom, setZoom, zoom } from "./chart";
+import { onZoom, pointAt, pointerLine, setZoom, zoom } from "./chart";
 import { button, card, element, resize, table, tip } from "./dom";
 import { later } from "./chart";
 import { digits, show, unitOf } from "./format";
@@ -192,7 +192,9 @@ export function hostTimeline(cards: HTMLElement): void {
       }))));
     };
     picture.addEventListener("pointerdown", (e) => { dragged = [offset(e)[0], offset(e)[0]]; });
+    picture.addEventListener("pointerleave", () => pointAt(undefined));
     picture.addEventListener("pointermove", (e) => {
+      pointAt(offset(e)[0] < gutter ? undefined : time(offset(e)[0]));
       if (!dragged || !e.buttons) { dragged = null; return; }
       dragged[1] = Math.max(gutter, offset(e)[0]);
       draw();
@@ -222,6 +224,7 @@ export function hostTimeline(cards: HTMLElement): void {
     });
     onZoom(draw, picture);
     stage.append(picture);
+    pointerLine(stage, (at) => (at >= part()[0] && at <= part()[1] ? x(at) : undefined));
     draw();
     tell();
   });

@@ -1,9 +1,9 @@
 // What is chosen - a link, a host, a switch, a flow - with its figures and its series.
-import { Plane, type Graph } from "./data";
+import { Plane } from "./data";
 import { chartNow, overTime, type Line } from "./chart";
 import { button, card, element, table } from "./dom";
 import { digits, show } from "./format";
-import { metrics, on, planeOf, rowName, run, select, state, values, type Metric } from "./state";
+import { linksOf, metrics, metricsOf, on, planeOf, rowName, run, select, state, values } from "./state";
 import { colour } from "./theme";
 import type uPlot from "uplot";
 
@@ -50,21 +50,24 @@ function series(body: HTMLElement, charts: { label: string; axis?: string; quant
 function row(body: HTMLElement, row: number): void {
   const r = run(), t = r.fabric.totals;
   title(body, rowName(r.fabric, row));
+  const busy: [string, string][] = t.busiest
+    ? [["links", show("count", linksOf(r.fabric, row))], ["busy, mean", show("percent", t.utilisation[row])], ["busy, the busiest", show("percent", t.busiest[row])]]
+    : [["busy", show("percent", t.utilisation[row])]];
   facts(body, [
-    ["busy", show("percent", t.utilisation[row])], ["sent", show("bytes", t.tx_bytes[row])],
+    ...busy, ["sent", show("bytes", t.tx_bytes[row])],
     ["largest queue", show("bytes", t.max_queue_bytes[row])], ["drops", show("count", t.dropped[row])],
     ["ECN marks", show("count", t.marked[row])], ["pauses", show("count", t.pauses[row])], ["paused for", show("time_ns", t.paused_ns[row])],
   ]);
-  if (r.fabric.mode === "graph") {
+  if (row < r.fabric.from.length) {
     const [from, to] = [r.fabric.from[row], r.fabric.to[row]];
-    body.append(element("p", {}, ...[from, to].map((n) => button((r.fabric as Graph).nodes[n].name, () => select({ kind: "node", node: n }), { class: "link" }))));
+    body.append(element("p", {}, ...[from, to].map((n) => button(r.fabric.nodes[n].name, () => select({ kind: "node", node: n }), { class: "link" }))));
   }
   const time = r.frames.time_ns;
-  const charts = (Object.keys(metrics) as Metric[]).flatMap((m) => {
+  const charts = metricsOf(r).flatMap((m) => {
     const y = planeOf(r, m)?.row(row);
-    if (!y || (m !== "utilisation" && m !== "queue" && !y.some((v) => v > 0))) return [];
+    if (!y || ((m === "dropped" || m === "paused") && !y.some((v) => v > 0))) return [];
     const q = metrics[m].quantity as "percent" | "bytes" | "count";
-    return [{ label: metrics[m].title, quantity: q, max: m === "utilisation" ? 1 : undefined, lines: [{ label: metrics[m].title, ...overTime(time, y, m === "queue" ? "instant" : "interval") }] }];
+    return [{ label: metrics[m].title, quantity: q, max: m === "utilisation" || m === "busiest" ? 1 : undefined, lines: [{ label: metrics[m].title, ...overTime(time, y, m === "queue" ? "instant" : "interval") }] }];
   });
   if (charts.length) series(body, charts);
   else body.append(element("p", { class: "note" }, "No series of it was recorded."));
@@ -72,13 +75,13 @@ function row(body: HTMLElement, row: number): void {
 
 function node(body: HTMLElement, node: number): void {
   const r = run();
-  if (r.fabric.mode !== "graph") return;
-  const g = r.fabric, info = g.nodes[node];
-  title(body, `${info.name} (${info.kind === "host" ? "host" : `${info.kind}, tier ${info.tier}`})`);
+  const g = r.fabric, info = g.nodes[node], many = g.blocks?.nodes[node];
+  const what = many && many > 1 ? `${show("count", many)} ${info.kind === "host" ? "hosts" : `${info.kind}es`}` : info.kind;
+  title(body, `${info.name} (${info.kind === "host" ? what : `${what}, tier ${info.tier}`})`);
   const links = g.from.map((_, l) => l).filter((l) => g.from[l] === node || g.to[l] === node);
-  const { at } = values(r), { title: what, quantity } = metrics[state.metric];
+  const { at } = values(r), { title: figure, quantity } = metrics[state.metric];
   const most = [...links].sort((a, b) => at(b) - at(a)).slice(0, 24);
-  const rate = info.kind === "host" ? Plane.of(r.frames.host_rate_bps, r.frames.time_ns.length)?.row(node) : undefined;
+  const rate = info.kind === "host" && !g.blocks ? Plane.of(r.frames.host_rate_bps, r.frames.time_ns.length)?.row(node) : undefined;
   if (rate) series(body, [{ label: "Payload received", quantity: "rate_bps", lines: [{ label: info.name, ...overTime(r.frames.time_ns, rate, "interval") }] }]);
   else if (r.frames.time_ns.length) {
     const use = planeOf(r, "utilisation"), lines = most.filter((l) => g.from[l] === node).slice(0, 6);
@@ -87,12 +90,12 @@ function node(body: HTMLElement, node: number): void {
         lines: lines.map((l) => ({ label: rowName(g, l), ...overTime(r.frames.time_ns, use.row(l), "interval") })) }]);
     }
   }
-  body.append(table(["Link", what, "Drops", "Pauses"], most.map((l) => ({
+  body.append(table(["Link", figure, "Drops", "Pauses"], most.map((l) => ({
     cells: [rowName(g, l), show(quantity, at(l)), show("count", g.totals.dropped[l]), show("count", g.totals.pauses[l])],
     choose: () => select({ kind: "row", row: l }),
   }))));
   if (links.length > most.length) body.append(element("p", { class: "note" }, `${links.length - most.length} more links.`));
-  if (info.kind === "host") flowsOf(body, node);
+  if (info.kind === "host" && !g.blocks) flowsOf(body, node);
 }
 
 function flowsOf(body: HTMLElement, host: number): void {
@@ -112,7 +115,7 @@ function flowsOf(body: HTMLElement, host: number): void {
 function flow(body: HTMLElement, i: number): void {
   const r = run(), f = r.flows;
   title(body, `flow ${f.flow[i]}`);
-  const name = (host: number) => (r.fabric.mode === "graph" ? r.fabric.nodes[host]?.name : undefined) ?? `host ${host}`;
+  const name = (host: number) => (r.fabric.blocks ? undefined : r.fabric.nodes[host]?.name) ?? `host ${host}`;
   const job = f.job[i] == null ? [] : [["job", r.jobs.rows.find((j) => j.job === f.job[i])?.name ?? String(f.job[i])] as [string, string]];
   facts(body, [
     ["from", name(f.src_host[i])], ["to", name(f.dst_host[i])], ["size", show("bytes", f.size_bytes[i])],
@@ -125,9 +128,9 @@ function flow(body: HTMLElement, i: number): void {
   const watched = r.frames.flows.find((w) => w.flow === f.flow[i]);
   if (!watched) {
     const others = r.frames.flows.length
-      ? `It was not watched over time; ${r.frames.flows.length} flows were (see "Paths").`
-      : "No flow was watched over time in this run: `observe.flows` sets how many are.";
-    body.append(element("p", { class: "note" }, others));
+      ? ` ${r.frames.flows.length} others were (see "Paths").` : "";
+    body.append(element("p", { class: "note" }, `It was not followed over time.${others} To record its rate and paths, run the scenario again: `,
+      element("code", {}, `pathweave run scenario.toml --set 'observe.follow=[${f.flow[i]}]'`)));
     return;
   }
   const kinds = new Map<string, typeof watched.curves>();

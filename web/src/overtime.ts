@@ -4,7 +4,7 @@ import { card, element } from "./dom";
 import { chart, later, overTime as along } from "./chart";
 import { show } from "./format";
 import { heatmap } from "./heatmap";
-import { metrics, on, planeOf, rowName, rows, run, select, state } from "./state";
+import { metrics, on, planeOf, rowName, run, select, state } from "./state";
 import { colour, css } from "./theme";
 
 // Rows of the heat map.
@@ -72,10 +72,11 @@ function linkHeat(cards: HTMLElement): void {
       body.append(element("p", { class: "note" }, `${title}: none recorded.`));
       return;
     }
-    const all = Array.from({ length: rows(r.fabric) }, (_, row) => ({ row, values: plane.row(row) }))
+    const all = Array.from({ length: r.fabric.from.length }, (_, row) => ({ row, values: plane.row(row) }))
       .map((x) => ({ ...x, weight: x.values.reduce((a, b) => a + b, 0) }));
     const shown = all.sort((a, b) => b.weight - a.weight).slice(0, MOST).filter((x) => x.weight > 0);
-    const which = shown.length < all.length ? `the ${shown.length} with the most, of ${show("count", all.length)} rows` : "all rows";
+    const of = r.fabric.blocks ? "lines between blocks (aggregated)" : "links";
+    const which = shown.length < all.length ? `the ${shown.length} with the most, of ${show("count", all.length)} ${of}` : `all ${of}`;
     body.append(element("p", { class: "note" }, `${title}, ${which}; the strongest colour is ${show(quantity, plane.top)} ${scale}. "Colour by" above chooses what is shown.`));
     redraw = heatmap(body, Math.max(320, box.clientWidth - 30), {
       label: title, times: r.frames.time_ns, top: plane.top,
@@ -83,6 +84,7 @@ function linkHeat(cards: HTMLElement): void {
       say: (row, i) => `${rowName(r.fabric, shown[row].row)}\n${show("time_ns", r.frames.time_ns[i])}: ${show(quantity, shown[row].values[i])} ${scale}`,
       choose: (row) => select({ kind: "row", row: shown[row].row }),
       marker: () => state.instant,
+      faults: r.faults,
     });
   };
   on("look", draw);

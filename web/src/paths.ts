@@ -1,5 +1,5 @@
 // How evenly paths were used: by switches over their links up, by single flows over their paths.
-import { runs, type Graph, type Run } from "./data";
+import { runs, type Fabric, type Run } from "./data";
 import { card, element, table, tip } from "./dom";
 import { later } from "./chart";
 import { digits, show } from "./format";
@@ -9,7 +9,7 @@ import { heat } from "./theme";
 interface Spread { node: number; links: number[]; /** The largest share over an even one. */ worst: number }
 
 // Of each switch with several: its links up, or, in a network without tiers, those to other switches.
-function spreads(g: Graph): Spread[] {
+function spreads(g: Fabric): Spread[] {
   const sent = g.totals.tx_bytes, out = new Map<number, number[]>();
   const isSwitch = (n: number) => g.nodes[n].kind !== "host";
   const climbs = g.from.some((from, l) => isSwitch(from) && g.nodes[g.to[l]].tier > g.nodes[from].tier);
@@ -26,7 +26,7 @@ function spreads(g: Graph): Spread[] {
 /** One line a run: how far from even the links up of switches were used. */
 export function evenness(cards: HTMLElement): void {
   const rows = runs.flatMap((r) => {
-    if (r.fabric.mode !== "graph") return [];
+    if (r.fabric.blocks) return [];
     const used = spreads(r.fabric).map((s) => s.worst).filter((w) => w > 0).sort((a, b) => a - b);
     if (!used.length) return [];
     const mean = used.reduce((a, b) => a + b, 0) / used.length;
@@ -39,11 +39,11 @@ export function evenness(cards: HTMLElement): void {
 
 export function paths(cards: HTMLElement): boolean {
   const r = run();
-  const any = [r.fabric.mode === "graph" && shares(cards, r.fabric), watched(cards, r)];
+  const any = [!r.fabric.blocks && shares(cards, r.fabric), watched(cards, r)];
   return any.some(Boolean);
 }
 
-function shares(cards: HTMLElement, g: Graph): boolean {
+function shares(cards: HTMLElement, g: Fabric): boolean {
   const all = spreads(g);
   if (!all.length) return false;
   const most = [...all].sort((a, b) => b.worst - a.worst).slice(0, 64).sort((a, b) => a.node - b.node);

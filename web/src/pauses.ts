@@ -69,5 +69,5 @@ export function pauses(cards: HTMLElement): void {
 
 function choose(l: PausedLink): void {
   // Rows are links where every link is drawn.
-  if (run().fabric.mode === "graph") select({ kind: "row", row: l.link });
+  if (!run().fabric.blocks) select({ kind: "row", row: l.link });
 }

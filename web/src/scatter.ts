@@ -35,7 +35,7 @@ function finder(): HTMLElement {
       answer.textContent = `There is no flow ${input.value}: flows are numbered from 0 to ${f.of - 1}.`;
     } else {
       answer.textContent = `Flow ${number} is not in this page, which has ${show("count", f.flow.length)} of ${show("count", f.of)}. Its figures are the row of flows.parquet `
-        + `with flow = ${number}. For its rate and paths over time, run scenario.toml again with --set observe.flows=N: it follows the N largest messages, at most 1000, and the page then has all of them.`;
+        + `with flow = ${number}. To record its rate and paths over time: pathweave run scenario.toml --set 'observe.follow=[${number}]'. The page of that run has them.`;
     }
   });
   return element("div", { class: "bar" }, element("label", { class: "choice" }, "Find flow", input), answer);
@@ -111,14 +111,13 @@ function picture(box: HTMLElement, shown: number[]): void {
   });
   box.append(image);
   if (run().groups.length > 1) {
-    const names = run().groups.slice(0, 12).map((name, i) => `${"●■▲◆"[i % 4]} ${name}`);
+    const names = run().groups.slice(0, 12);
     const legend = document.createElement("p");
     legend.className = "note";
     names.forEach((name, i) => {
-      const item = document.createElement("span");
-      item.textContent = name + "  ";
-      item.style.color = colour(i);
-      legend.append(item);
+      const sign = element("span", { "aria-hidden": "true" }, "●■▲◆"[i % 4]);
+      sign.style.color = colour(i);
+      legend.append(sign, ` ${name}  `);
     });
     box.append(legend);
   }

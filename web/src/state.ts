@@ -6,7 +6,7 @@ import type { Quantity } from "./data";
 import { show } from "./format";
 import { diverging, heat } from "./theme";
 
-export type Metric = "utilisation" | "queue" | "dropped" | "paused";
+export type Metric = "utilisation" | "busiest" | "queue" | "dropped" | "paused";
 export type Selection =
   | { kind: "row"; row: number }
   | { kind: "node"; node: number }
@@ -62,12 +62,12 @@ export function readIn(choices: URLSearchParams): void {
   const group = choices.get("group") ?? "", measure = choices.get("of") ?? "", metric = choices.get("colour") ?? "";
   state.group = r.cdfs.some((c) => c.group === group) ? group : "";
   state.measure = r.cdfs.some((c) => c.measure === measure) ? measure : "fct_ns";
-  state.metric = metric in metrics ? (metric as Metric) : "utilisation";
+  state.metric = metricsOf(r).find((m) => m === metric) ?? "utilisation";
   state.instant = number("at", r.frames.time_ns.length, -1);
   const [kind, text] = (choices.get("chosen") ?? "").split(":"), n = text ? Number(text) : -1, index = r.flows.flow.indexOf(n);
   const exists = (most: number) => Number.isInteger(n) && n >= 0 && n < most;
   state.selected = kind === "flow" && index >= 0 ? { kind, index }
-    : kind === "node" && r.fabric.mode === "graph" && exists(r.fabric.nodes.length) ? { kind, node: n }
+    : kind === "node" && exists(r.fabric.nodes.length) ? { kind, node: n }
     : kind === "row" && exists(rows(r.fabric)) ? { kind, row: n } : null;
   const bar = number("activity", r.hosts.bars.row.length, -1);
   state.activity = bar < 0 ? null : bar;
@@ -82,35 +82,40 @@ export function select(selection: Selection | null): void {
 
 export const metrics: Record<Metric, { title: string; scale: string; quantity: Quantity }> = {
   utilisation: { title: "Utilisation", scale: "busy", quantity: "percent" },
+  busiest: { title: "Utilisation of the busiest link", scale: "busy", quantity: "percent" },
   queue: { title: "Largest queue", scale: "queued", quantity: "bytes" },
   dropped: { title: "Drops", scale: "packets dropped", quantity: "count" },
   paused: { title: "Time paused", scale: "of the time paused", quantity: "percent" },
 };
 
+/** What the links of a run can be coloured by: where each is drawn by itself, the busiest is that one. */
+export const metricsOf = (r: Run): Metric[] => (Object.keys(metrics) as Metric[]).filter((m) => m !== "busiest" || r.fabric.totals.busiest);
+
 export function planeOf(r: Run, metric: Metric): Plane | undefined {
   const f = r.frames;
-  const packed = { utilisation: f.utilisation, queue: f.queue_bytes, dropped: f.dropped, paused: f.paused }[metric];
+  const packed = { utilisation: f.utilisation, busiest: f.busiest, queue: f.queue_bytes, dropped: f.dropped, paused: f.paused }[metric];
   return Plane.of(packed, f.time_ns.length);
 }
 
 function totalsOf(r: Run, metric: Metric): number[] {
   const t = r.fabric.totals;
   if (metric === "paused") return t.paused_ns.map((ns) => ns / (r.simulated_ns || 1));
-  return { utilisation: t.utilisation, queue: t.max_queue_bytes, dropped: t.dropped }[metric];
+  return { utilisation: t.utilisation, busiest: t.busiest ?? t.utilisation, queue: t.max_queue_bytes, dropped: t.dropped }[metric];
 }
 
 /** The value of each row, as it is coloured, and the value that has the strongest colour. */
 export function values(r: Run, metric = state.metric, instant = state.instant): { at: (row: number) => number; top: number } {
   const totals = totalsOf(r, metric);
-  if (instant < 0) return { at: (row) => totals[row], top: metric === "utilisation" ? 1 : Math.max(0, ...totals) };
+  const whole = metric === "utilisation" || metric === "busiest";
+  if (instant < 0) return { at: (row) => totals[row], top: whole ? 1 : totals.reduce((a, b) => Math.max(a, b), 0) };
   const plane = planeOf(r, metric);
-  return { at: (row) => plane?.at(row, instant) ?? 0, top: metric === "utilisation" ? 1 : plane?.top ?? 0 };
+  return { at: (row) => plane?.at(row, instant) ?? 0, top: whole ? 1 : plane?.top ?? 0 };
 }
 
 /** The run the topology is compared with, if it has the same links. */
 export function against(): Run | undefined {
   const other = runs[state.against], own = run();
-  return other && other !== own && rows(other.fabric) === rows(own.fabric) && other.fabric.mode === own.fabric.mode ? other : undefined;
+  return other && other !== own && alike(other.fabric, own.fabric) ? other : undefined;
 }
 
 /** What the topology is coloured by: the values of the run, or how much they are above those of another, over the whole run. */
@@ -123,6 +128,14 @@ export function shown(): { at: (row: number) => number; top: number; colour: (pa
   return { at, top, colour: diverging };
 }
 
+/** The value of a row in words; of several links their mean and the busiest. */
+export function told(row: number): string {
+  const { fabric } = run(), links = linksOf(fabric, row), own = said(shown().at(row));
+  if (links === 1 || against() || (state.metric !== "utilisation" && state.metric !== "busiest")) return links === 1 ? own : `${own} (${show("count", links)} links)`;
+  const [mean, most] = (["utilisation", "busiest"] as const).map((m) => show("percent", values(run(), m).at(row)));
+  return `mean ${mean}, busiest ${most} busy (${show("count", links)} links)`;
+}
+
 /** A value as the topology shows it. */
 export function said(value: number): string {
   const { quantity, scale } = metrics[state.metric], other = against();
@@ -130,16 +143,19 @@ export function said(value: number): string {
 }
 
 export const rows = (fabric: Fabric): number => fabric.totals.utilisation.length;
+/** Whether two fabrics have the same links, drawn alike. */
+export const alike = (a: Fabric, b: Fabric): boolean => rows(a) === rows(b) && !a.blocks === !b.blocks;
+/** Links that a row stands for. */
+export const linksOf = (fabric: Fabric, row: number): number => fabric.blocks?.links[row] ?? 1;
 
 export function rowName(fabric: Fabric, row: number): string {
-  if (fabric.mode === "graph") return `${fabric.nodes[fabric.from[row]]?.name} > ${fabric.nodes[fabric.to[row]]?.name}`;
-  const panel = fabric.panels.findLast((p) => p.first_row <= row)!;
+  const panel = fabric.blocks?.panels.findLast((p) => p.first_row <= row);
+  if (!panel) return `${fabric.nodes[fabric.from[row]]?.name} > ${fabric.nodes[fabric.to[row]]?.name}`;
   const cell = row - panel.first_row;
   return `${panelName(panel)}, ${Math.floor(cell / panel.ports) + 1} of ${panel.owners}, link ${(cell % panel.ports) + 1}`;
 }
-/** The links of hosts are those of the lowest tier. */
+/** Links of hosts are those of the lowest tier that lead up or down. */
 export function panelName(p: { tier: number; direction: string }): string {
-  const fabric = run().fabric;
-  const lowest = fabric.mode === "matrices" ? Math.min(...fabric.panels.map((other) => other.tier)) : p.tier;
-  return `${p.tier === lowest ? "host links" : `tier ${p.tier - 1} to ${p.tier}`} ${p.direction}`;
+  if (p.direction === "level") return `within tier ${p.tier}`;
+  return `${p.tier === 0 ? "host links" : `tier ${p.tier - 1} to ${p.tier}`} ${p.direction}`;
 }

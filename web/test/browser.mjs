@@ -33,7 +33,8 @@ export async function openAt(t, url, colorScheme, width, allowed) {
     assert.deepEqual([...faults, ...(shown ? [shown] : [])], []);
   });
   await page.goto(url);
-  await page.waitForSelector("html[data-drawn]");
+  // A landing page has no script.
+  await page.waitForSelector("html[data-drawn], .landing");
   return page;
 }
 

@@ -100,7 +100,7 @@ test("a link, a node and a flow can be chosen, with the pointer and without", as
   const page = await open(t, "small");
   const find = async (name) => { await page.locator("#find").fill(name); await page.locator("#find").press("Enter"); await page.locator("#find").blur(); };
   await find("tor1");
-  assert.equal(await chosen(page), "tor1 (switch, tier 1)");
+  assert.equal(await chosen(page), "tor1 (switch, tier 0)");
   await page.locator("#chosen button.link").first().click();
   assert.match(await chosen(page), /tor1/);
   assert.ok(await page.locator("#chosen .chart").count() >= 2, "its utilisation and its queue over time");
@@ -118,7 +118,7 @@ test("a link, a node and a flow can be chosen, with the pointer and without", as
   await page.locator(".stage canvas").scrollIntoViewIfNeeded();
   const spine = await page.evaluate(() => window.pathweave.labels().find((b) => b.text === "spine2"));
   await page.locator(".stage canvas").click({ position: { x: spine.x + spine.width / 2, y: spine.y + spine.height + 8 } });
-  assert.equal(await chosen(page), "spine2 (switch, tier 2)");
+  assert.equal(await chosen(page), "spine2 (switch, tier 1)");
 });
 
 test("cells of a large fabric can be chosen, with the pointer and the keys", async (t) => {
@@ -129,6 +129,25 @@ test("cells of a large fabric can be chosen, with the pointer and the keys", asy
   assert.match(first, /host links up, 1 of \d+, link 1$/);
   await matrix.press("ArrowDown");
   assert.notEqual(await chosen(page), first);
+});
+
+test("a large fabric is drawn in blocks that can be chosen, and says that it is aggregated", async (t) => {
+  const page = await open(t, "large");
+  assert.match(await page.locator("#topology .note").first().textContent(), /^Aggregated: 1,104 nodes in 48 blocks, 4,096 links in 544 lines\./);
+  const find = async (name) => { await page.locator("#find").fill(name); await page.locator("#find").press("Enter"); await page.locator("#find").blur(); };
+  await find("tor0 to tor3 > spine0");
+  assert.equal(await chosen(page), "tor0 to tor3 > spine0");
+  const facts = await page.locator("#chosen dl").innerText();
+  const [mean, most] = ["busy, mean", "busy, the busiest"].map((what) => parseFloat(new RegExp(`${what}\\s+([\\d.]+) %`).exec(facts)[1]));
+  assert.match(facts, /links\s+4\n/);
+  assert.ok(mean < most, facts);
+  await find("tor0 to tor3");
+  assert.equal(await chosen(page), "tor0 to tor3 (4 switches, tier 0)");
+  // By the busiest link, lines are as strong or stronger, and it has a picture over time, too.
+  const before = await pixels(page);
+  await page.getByLabel("Colour by").selectOption("busiest");
+  assert.ok(difference(await pixels(page), before) > 1);
+  assert.match(await page.locator("#over-time .card .note").first().textContent(), /busiest link, .* lines between blocks \(aggregated\)/);
 });
 
 test("choices redraw: distribution, run, theme", async (t) => {
@@ -188,7 +207,7 @@ test("what is chosen is in the address, and the address brings it back", async (
   assert.equal(await page.getByLabel("Run", { exact: true }).inputValue(), "2");
   assert.equal(await page.getByLabel("Colour by").inputValue(), "queue");
   assert.equal(await page.locator("#instant").inputValue(), "40");
-  assert.equal(await chosen(page), "tor1 (switch, tier 1)");
+  assert.equal(await chosen(page), "tor1 (switch, tier 0)");
   assert.ok(await page.evaluate(() => document.getElementById("over-time").getBoundingClientRect().top < 200), "it is at its section");
   // What a page does not have is not asked of it.
   await page.evaluate(() => { location.hash = "#?run=99&colour=no&at=-7&chosen=flow:x&time=9-1"; });
@@ -271,6 +290,37 @@ test("the timeline and the curves share the zoom", async (t) => {
   assert.ok(Math.abs(ns - part[1]) < 0.05 * (part[1] - part[0]), `${ns} of ${part}`);
 });
 
+test("the heat map of links shares cursor and zoom with the curves, and its choices are in the address", async (t) => {
+  const page = await open(t, "small");
+  const canvas = page.locator("#over-time .strip canvas");
+  await canvas.scrollIntoViewIfNeeded();
+  const box = await canvas.boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + 40);
+  const pointer = page.locator("#over-time .pointer");
+  assert.ok(Math.abs((await pointer.boundingBox()).x - (box.x + box.width / 2)) < 2);
+  const value = () => page.locator("#over-time .chart .u-value").first().textContent();
+  const before = await value();
+  assert.match(before, /^[\d.]+ [mu]s$/);
+  // The other way round: over a curve, the heat map and the timeline have the line.
+  const over = page.locator("#over-time .chart .u-over").first();
+  await over.hover({ position: { x: 90, y: 30 } });
+  assert.ok(await page.locator("#timeline .pointer").isVisible() && await pointer.isVisible());
+  await canvas.scrollIntoViewIfNeeded();
+  const now = await canvas.boundingBox();
+  await page.mouse.move(now.x + 300, now.y + 40);
+  await page.mouse.down();
+  await page.mouse.move(now.x + 500, now.y + 40, { steps: 4 });
+  await page.mouse.up();
+  const part = /time=(\d+)-(\d+)/.exec(await address(page, "time=")).slice(1).map(Number);
+  assert.ok(part[1] > part[0]);
+  const x = await over.evaluate((e) => e.getBoundingClientRect().width);
+  await over.hover({ position: { x: x - 2, y: 30 } });
+  const [number, unit] = (await value()).split(" ");
+  assert.ok(Math.abs(Number(number) * { us: 1e3, ms: 1e6 }[unit] - part[1]) < 0.05 * (part[1] - part[0]));
+  await canvas.dblclick({ position: { x: 300, y: 30 } });
+  await page.waitForFunction(() => !location.hash.includes("time="));
+});
+
 test("a large run shows some hosts, and says which", async (t) => {
   const page = await open(t, "large");
   assert.match(await page.locator("#timeline .note").first().textContent(), /64 of 1,024 hosts, evenly spaced/);
@@ -310,7 +360,7 @@ test("any flow can be asked for: the page has it, or says where it is", async (t
   assert.equal(await chosen(page), `flow ${flows.flow[17]}`);
   const missing = [...Array(flows.of).keys()].find((flow) => !flows.flow.includes(flow));
   await ask(missing);
-  assert.match(await page.locator("#flow-answer").textContent(), new RegExp(`^Flow ${missing} is not in this page.*flow = ${missing}\\. .*--set observe\\.flows=N`));
+  assert.match(await page.locator("#flow-answer").textContent(), new RegExp(`^Flow ${missing} is not in this page.*flow = ${missing}\\. .*--set 'observe\\.follow=\\[${missing}\\]'`));
   await ask(flows.of);
   assert.match(await page.locator("#flow-answer").textContent(), /There is no flow/);
 });

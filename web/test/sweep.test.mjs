@@ -29,6 +29,15 @@ test("sections, and what failed", async (t) => {
   assert.deepEqual(await titles("sweep-named"), ["Failed", "Heat map", "Lines", "Best", "Cells"]);
 });
 
+test("the first screen says who is best how often", async (t) => {
+  const page = await open(t, "sweep-grid");
+  const { axes, best } = summary("sweep-grid");
+  const verdict = await page.locator(".verdict").textContent();
+  assert.match(verdict, /^Best scheme by FCT max, of 12 settings: ecmp \d+.*, qp16 \d+.*, rps \d+.*\.$/);
+  const alone = (name) => best.filter((b) => b.metric === "fct_max_ns" && axes[0].values[b.value] === name && !b.tied.length).length;
+  for (const name of axes[0].values) assert.match(verdict, new RegExp(`${name} ${alone(name)}\\b`));
+});
+
 test("the heat map has the means of the summary, of the other axes' chosen place", async (t) => {
   const page = await open(t, "sweep-grid");
   const { axes, cells } = summary("sweep-grid");
@@ -75,6 +84,23 @@ test("a place can be chosen with the pointer and with keys, and tells its figure
   assert.equal(await page.locator("#chosen tbody tr").count(), 3);
   await page.locator("#chosen button.link").first().click();
   assert.match(await title(), /^scheme=.*size=16KB, topology.spines=1$/);
+});
+
+test("each cell leads to the reports of its runs, where there are some", async (t) => {
+  const page = await open(t, "sweep-named");
+  const { cells } = summary("sweep-named");
+  const links = page.locator("#cells .card:last-child .reports a");
+  assert.deepEqual((await links.evaluateAll((all) => all.map((a) => a.getAttribute("href")))).sort(),
+    cells.flatMap((c) => (c.finished_seeds.length ? c.runs : [])).map((key) => `runs/run=${key}/report.html`).sort());
+  await links.first().click();
+  await page.waitForSelector("html[data-drawn]");
+  assert.ok(await page.locator("#topology").count());
+  // A sweep that keeps none says how to get one.
+  const grid = await open(t, "sweep-grid");
+  assert.equal(await grid.locator("#cells .reports a").count(), 0);
+  await grid.locator("#heat td").first().click();
+  assert.match(await grid.locator("#chosen").textContent(), /pathweave view makes one/);
+  assert.equal(await grid.locator("#chosen .reports > span").count(), 3);
 });
 
 test("lines have a band of the confidence interval", async (t) => {

@@ -37,35 +37,35 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run scenarios under several schemes: same traffic, same seed, side by side
     Compare(CompareArgs),
-    /// Check a scenario without running it: what it resolves to, its size, its bounds, what a run costs
+    /// Check a scenario without running it; print its resolved values, size, bounds and cost
     Check(CheckArgs),
-    /// Say in words what limited a run, with the tables and columns that show it
+    /// Explain in words what limited a run, and which tables and columns show it
     Explain(ExplainArgs),
-    /// List what scenarios can name
+    /// List schemes, topologies, workloads and presets
     List(ListArgs),
-    /// Show one of what scenarios can name, with its settings
+    /// Show one scheme, topology, workload or preset with its settings
     Show(ShowArgs),
     /// Print the JSON Schema of scenario files, for editors
     Schema,
     /// Write a topology, a list of flows or the messages of a trace in another format
     Convert(ConvertArgs),
-    /// Compare published systems and our default with ECMP, each on the traffic it was made for
+    /// Compare published systems and weave with ECMP, each on the traffic it was designed for
     Demo(DemoArgs),
-    /// Run the evaluation of a publication again and compare every number it states
+    /// Repeat a published evaluation and compare every number that it states
     Paper(PaperArgs),
-    /// Run a scenario with every combination of the values its fields are given; goes on where it was stopped
+    /// Run a scenario with all combinations of field values; resume an interrupted sweep
     Sweep(SweepArgs),
-    /// Choose the period at which ERD receivers look for missing packets: what it costs, equation (1) of the paper
+    /// Choose the scan period of ERD receivers by its cost, equation (1) of the paper
     ScanPeriod(ScanPeriodArgs),
-    /// Serve a folder of results to a browser on this machine: an index, reports, runs under way
+    /// Serve a results folder to a browser on this machine: index, reports, runs in progress
     View(crate::view::ViewArgs),
-    /// Make a small real network on this machine from a scenario or a topology file
+    /// Create a small real network on this machine from a scenario or topology file
     Lab(crate::lab::LabArgs),
     /// Measure the real datapath between two hosts
     Perf(crate::perf::PerfArgs),
     /// Survey the paths to a `pathweave perf server`: round-trip times, losses, marks
     Ping(crate::ping::PingArgs),
-    /// The libfabric provider: variables for a shell, and what it offers
+    /// Set up the libfabric provider: shell variables and capabilities
     Ofi(crate::ofi::OfiArgs),
     /// Write manual pages
     Man(ManArgs),

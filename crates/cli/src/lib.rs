@@ -6,6 +6,7 @@ mod batch;
 mod commands;
 mod execute;
 mod failure;
+mod folder;
 mod interrupt;
 mod itself;
 mod lab;

@@ -19,8 +19,8 @@ pub(crate) struct Changes {
 /// By how many threads a run is made.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Threads {
-    /// Threads of a run [default: run.threads, or the cores that runs beside it leave, at most one for 64 hosts]. Results do
-    /// not depend on it
+    /// Threads per run [default: run.threads, or the cores that concurrent runs leave free, at most one per 64
+    /// hosts]. Does not affect results
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
@@ -41,7 +41,7 @@ impl Threads {
 /// How the cores are shared among runs.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Cores {
-    /// Runs at a time [default: number of cores]. Results do not depend on it
+    /// Concurrent runs [default: number of cores]. Does not affect results
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     #[command(flatten)]
@@ -67,7 +67,7 @@ fn cores() -> usize {
 /// What a run says while it runs.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Talk {
-    /// Say nothing but errors and where the report is
+    /// Print only errors and the path of the report
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
     /// Print the summary as JSON on standard output, and nothing else there

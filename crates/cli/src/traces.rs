@@ -39,7 +39,7 @@ pub(crate) struct TraceArgs {
     /// Only packets that arrive at --pcapng-host, over its link
     #[arg(long, requires = "pcapng_host")]
     pcapng_inbound: bool,
-    /// Packets written at most, the first ones
+    /// Maximum number of packets; the first ones are written
     #[arg(long, value_name = "N", default_value_t = 10_000, requires = "pcapng", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pcapng_packets: u32,
     /// Which frames: plain RoCEv2, or with the extension header of the datapath
@@ -58,7 +58,7 @@ impl TraceArgs {
         for (option, path) in self.files() {
             if let Some(path) = path.as_deref().filter(|path| !Output::is_file(path)) {
                 return Err(Failure::Input(format!(
-                    "{option} {}: each run has a file of its own, named after it; name a file, or use \"pathweave run\"",
+                    "{option} {}: each run writes its own file, named after the run; name a file, or use \"pathweave run\"",
                     path.display()
                 )));
             }
@@ -162,7 +162,7 @@ impl Traces {
         for (i, one) in all.iter().enumerate() {
             if let Some(other) = all[..i].iter().find(|other| other.is_same(one)) {
                 return Err(Failure::Input(format!(
-                    "{} and {} are one place; write one thing there",
+                    "{} and {} are the same place; choose different ones",
                     other.name().display(),
                     one.name().display()
                 )));

@@ -144,6 +144,10 @@ fn negative_or_absurd_rates() {
     refused_set("topology.rate=99999999999Tbps", &["out of range", "command line:1:21"]);
     refused_set("topology.rate=0Gbps", &["`topology.rate` cannot be 0bps", "must be above 0"]);
     refused_set("observe.flows=1001", &["`observe.flows` cannot be 1001", "0 to 1000"]);
+    refused_set(
+        "observe.follow=[4]",
+        &["field: observe.follow[0]", "there is no flow 4", "4 flows are numbered from 0 to 3"],
+    );
     refused_set("topology.rate=100", &["cannot be a whole number 100", "\"100Gbps\""]);
     refused_set("topology.rate=100GB", &["unknown or missing unit"]);
 }

@@ -58,7 +58,7 @@ fn topologies_there_and_back() {
     );
     // What HPCC has no words for is told, and dropped only when asked to.
     let told = refused(&lab, &["simai.toml", "back.txt"]);
-    assert!(told.contains("hpcc-topology cannot say:\n  - names, such as \"nvswitch4\""), "{told}");
+    assert!(told.contains("hpcc-topology cannot represent:\n  - names, such as \"nvswitch4\""), "{told}");
     let told = convert(&lab, &["simai.toml", "back.txt", "--lossy"]);
     assert!(told.contains("back.txt does not say:\n  - names"), "{told}");
     assert!(text(&lab, "back.txt").starts_with("9 5 12\n4 5 6 7 8\n0 4 2400Gbps 25ns 0\n"));
@@ -79,7 +79,7 @@ fn flows_there_and_back() {
     // Without the header's number of nodes it is the highest and one.
     assert_eq!(text(&lab, "again.cm"), text(&lab, "m.cm").replace("Nodes 16", "Nodes 14"));
     let told = refused(&lab, &["m.csv", "flow.txt"]);
-    assert!(told.contains("hpcc-flows cannot say:\n  - the order of 1 flow behind others"), "{told}");
+    assert!(told.contains("hpcc-flows cannot represent:\n  - the order of 1 flow behind others"), "{told}");
     let hpcc = data("flows/hpcc.txt");
     convert(&lab, &[&hpcc, "h.csv"]);
     convert(&lab, &["h.csv", "h.txt"]);
@@ -105,7 +105,10 @@ fn ids_and_moments_survive_and_names_are_told() {
     convert(&lab, &["m.csv", "again.cm"]);
     assert_eq!(self::text(&lab, "again.cm"), text);
     let told = refused(&lab, &["named.csv", "named.cm"]);
-    assert!(told.contains("htsim-flows cannot say:\n  - the names of 1 flow, which get numbers"), "{told}");
+    assert!(
+        told.contains("htsim-flows cannot represent:\n  - the names of 1 flow, which get numbers"),
+        "{told}"
+    );
 }
 
 /// Simulated time until all is delivered, nanoseconds.
@@ -146,7 +149,9 @@ fn what_a_list_does_not_say_is_told() {
     let schedule = root().join("scenarios/goal-all-reduce.goal").display().to_string();
     let told = refused(&lab, &[&schedule, "f.csv"]);
     assert!(
-        told.contains("csv cannot say:\n  - 8 computations behind the last messages\nf.csv is not written"),
+        told.contains(
+            "csv cannot represent:\n  - 8 computations behind the last messages\nf.csv was not written"
+        ),
         "{told}"
     );
     let told = convert(&lab, &[&schedule, "f.csv", "--lossy"]);

@@ -31,6 +31,7 @@ fn what_there_is_is_listed_short_and_long_and_one_by_one() {
     assert!(short.contains("\n  weave") && !short.contains("policy.kind"), "{short}");
     let one = out(&["show", "qp16"]);
     assert!(one.contains("qp-scaling (also qp16)") && one.contains("queue_pairs = 16"), "{one}");
+    assert!(one.lines().any(|line| line.trim() == "queue_pairs = 16"), "a setting a line: {one}");
     fits(&one);
     assert!(out(&["show", "udmp-320"]).contains("320 hosts"));
     let json: serde_json::Value = serde_json::from_str(&out(&["show", "weave", "--json"])).unwrap();
@@ -80,7 +81,13 @@ fn a_run_is_explained_and_a_comparison_is_not() {
     assert_eq!(json[1]["about"], "result");
     let none = lab.run(&["explain", "none"]);
     assert_eq!((none.code, none.out.as_str()), (2, ""));
-    assert!(none.err.contains("none/flows.parquet"), "{}", none.err);
+    assert!(none.err.contains("cannot explain none: there is no such folder"), "{}", none.err);
+    std::fs::create_dir_all(lab.path("results")).unwrap();
+    std::fs::rename(lab.path("r"), lab.path("results/incast")).unwrap();
+    let near = lab.run(&["explain", "result/incats"]);
+    assert!(near.err.contains("there is no such folder; nearest: results/incast"), "{}", near.err);
+    let above = lab.run(&["explain", "results"]);
+    assert!(above.err.contains("name the folder of one run; here: results/incast"), "{}", above.err);
 }
 
 #[test]

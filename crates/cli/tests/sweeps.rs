@@ -86,6 +86,43 @@ fn a_dataset_with_summary_tables_and_report() {
 }
 
 #[test]
+fn kept_runs_are_result_folders_with_reports() {
+    let kept = format!("{SMALL}\n[report]\nruns = \"kept\"\n").replace("seeds = 2", "seeds = 1");
+    let lab =
+        Lab::new().file("small.toml", &kept).file("figures.toml", kept.replace("\"kept\"", "\"figures\""));
+    let sweep = |file: &str| {
+        let done = lab.run(&["sweep", file, "--out", "out"]);
+        assert_eq!(done.code, 0, "{}", done.err);
+        done.err
+    };
+    sweep("figures.toml");
+    let before = finished(&lab, "out");
+    assert_eq!(before.len(), 6);
+    // Runs without a report run again when reports are asked for, and need not when they no longer are.
+    let told = sweep("small.toml");
+    assert!(told.contains("0 of them finished before"), "{told}");
+    let told = sweep("figures.toml");
+    assert!(told.contains("6 of them finished before"), "{told}");
+    for run in before.keys() {
+        let folder = format!("out/runs/{run}");
+        let report = fs::read_to_string(lab.path(&folder).join("report.html")).unwrap();
+        assert!(report.contains("<!doctype html>"));
+        assert_eq!(
+            lab.json(&format!("{folder}/summary.json"))["run"]["digest"],
+            lab.json(&format!("{folder}/run.json"))["digest"]
+        );
+        let done = lab.run(&["explain", &folder]);
+        assert_eq!(done.code, 0, "{}", done.err);
+    }
+    let done = lab.file("wrong.toml", kept.replace("\"kept\"", "\"keptt\"")).run(&["sweep", "wrong.toml"]);
+    assert!(
+        done.code == 2 && done.err.contains("report.runs") && done.err.contains("`kept`"),
+        "{}",
+        done.err
+    );
+}
+
+#[test]
 fn nothing_runs_twice_and_what_is_added_runs_alone() {
     let lab = Lab::new().file("small.toml", SMALL);
     let run = |jobs: &str, sweep: &str, out: &str| {

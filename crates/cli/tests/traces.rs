@@ -253,8 +253,8 @@ fn what_is_no_file_is_written_to_and_stays_what_it_is() {
 
     for (args, says) in [
         (&["--fct", "-", "--json"][..], "name a file for one"),
-        (&["--fct", "-", "--perfetto", "-"], "are one place"),
-        (&["--fct", "link", "--perfetto", "elsewhere/file"], "are one place"),
+        (&["--fct", "-", "--perfetto", "-"], "are the same place"),
+        (&["--fct", "link", "--perfetto", "elsewhere/file"], "are the same place"),
         (&["--fct", "gone/there"], "there is no folder gone"),
     ] {
         let all: Vec<&str> = ["run", "small.toml", "--out", "o"].iter().chain(args).copied().collect();
@@ -264,7 +264,7 @@ fn what_is_no_file_is_written_to_and_stays_what_it_is() {
     for name in ["fifo", "-"] {
         let args = ["compare", "small.toml", "--schemes", "ecmp,rps", "--out", "o", "--fct", name];
         let done = lab.run(&args);
-        assert!(done.code == 2 && done.err.contains("each run has a file of its own"), "{}", done.err);
+        assert!(done.code == 2 && done.err.contains("each run writes its own file"), "{}", done.err);
     }
     assert_eq!(lab.names(), ["elsewhere", "fifo", "link", "out", "small.toml"]);
 }

@@ -187,12 +187,9 @@ fn what_cannot_be_served_is_told_in_one_line() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for (args, told) in [
-        (
-            ["view", "result", "--port", "0"],
-            "cannot serve result: there is no such folder; did you mean \"results\"?",
-        ),
+        (["view", "result", "--port", "0"], "cannot serve result: there is no such folder; nearest: results"),
         (["view", "nothing/at/all", "--port", "0"], "cannot serve nothing/at/all: there is no such folder"),
-        (["view", "file", "--port", "0"], "cannot serve file: it is no folder"),
+        (["view", "file", "--port", "0"], "cannot serve file: it is not a folder"),
         (["view", "results", "--port", &port], &format!("--port {port}: another program uses that port")),
     ] {
         let done = lab.run(&args);
@@ -239,6 +236,41 @@ fn a_run_under_way_is_seen_with_its_progress_until_its_results_are_there() {
     );
     assert_eq!(names(&lab.path("results")), ["long"]);
     assert!(!names(&lab.path("results/long")).iter().any(|name| name.contains("progress")));
+}
+
+#[test]
+fn the_report_of_a_sweeps_run_is_made_on_request() {
+    let scenario = common::SMALL
+        .replace("[topology]", "[scenario.topology]")
+        .replace("[[workload]]", "[[scenario.workload]]");
+    let lab = Lab::new().file("sweep.toml", format!("{scenario}\n[[list]]\nname = \"a\"\n"));
+    let done = lab.run(&["sweep", "sweep.toml", "--quiet", "--out", "results/sweep"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let key = lab.json("results/sweep/summary.json")["cells"][0]["runs"][0].as_str().unwrap().to_owned();
+    let folder = format!("results/sweep/runs/run={key}");
+    assert!(!names(&lab.path(&folder)).contains(&"report.html".to_owned()));
+    let view = View::of(&lab);
+    let path = format!("/sweep/runs/run={key}/report.html");
+    let (status, head, page) = view.get(&path);
+    assert!(status == 200 && head.contains("content-type: text/html"), "{head}");
+    assert!(page.contains(lab.json(&format!("{folder}/run.json"))["digest"].as_str().unwrap()));
+    assert!(!names(&lab.path(&folder)).contains(&"report.html".to_owned()), "it reads and does not write");
+
+    // Another site's page may not make this machine work.
+    let host = format!("{}\r\nSec-Fetch-Site: cross-site", view.address);
+    assert_eq!(view.ask("GET", &path, &host).0, 404);
+    assert_eq!(view.get("/sweep/runs/run=0/report.html").0, 404);
+    assert_eq!(view.get("/sweep/runs/report.html").0, 404);
+    // What would be another run is refused, with what to do.
+    let file = lab.path(&folder).join("scenario.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("\"rps\"", "\"ecmp\"").replace("100KB", "200KB")).unwrap();
+    drop(view);
+    let (status, _, body) = View::of(&lab).get(&path);
+    assert!(
+        status == 409 && body.contains("has changed") && body.contains("pathweave run "),
+        "{status}: {body}"
+    );
 }
 
 #[test]

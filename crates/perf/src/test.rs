@@ -262,8 +262,7 @@ impl Reader<'_> {
     fn choice<T: Copy>(&mut self, what: &str, all: &[T]) -> Result<T, String> {
         let [code] = self.take()?;
         let found = all.get(usize::from(code)).copied();
-        found
-            .ok_or_else(|| format!("{what} {code} in the client's hello; allowed are 0 to {}", all.len() - 1))
+        found.ok_or_else(|| format!("{what} {code} in the client's hello; allowed: 0 to {}", all.len() - 1))
     }
 }
 

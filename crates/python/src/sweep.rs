@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pathweave_results::{EndReason, Summary};
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sweep::{
-    Dataset, ENGINE, Files, Outcome, Plan, SweepError, SweepSummary, TableName, pack, task_key,
+    Dataset, ENGINE, Files, Keep, Outcome, Plan, SweepError, SweepSummary, TableName, pack, task_key,
 };
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -43,8 +43,8 @@ pub(crate) struct SweepRun {
     seed: u64,
     /// The scenario, complete, as TOML.
     scenario: String,
-    /// Tables that are kept of it.
-    tables: Vec<String>,
+    /// Tables that are kept of it; `None` where all that a run writes is.
+    tables: Option<Vec<String>>,
 }
 
 #[pymethods]
@@ -96,7 +96,10 @@ impl Sweep {
     /// What has to run, equal runs once.
     #[getter]
     fn runs(&self) -> Vec<SweepRun> {
-        let tables: Vec<String> = self.plan.tables.iter().map(|table| name_of(*table).to_owned()).collect();
+        let tables: Option<Vec<String>> = match &self.plan.keep {
+            Keep::Tables(tables) => Some(tables.iter().map(|table| name_of(*table).to_owned()).collect()),
+            Keep::Whole => None,
+        };
         let run = |run: &pathweave_sweep::Run| SweepRun {
             key: run.key.clone(),
             label: run.label.clone(),
@@ -190,10 +193,13 @@ pub(crate) fn sweep_run<'py>(
     py: Python<'py>,
     key: &str,
     scenario: &str,
-    tables: Vec<String>,
+    tables: Option<Vec<String>>,
     cancel: Option<&Cancel>,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let tables = tables.iter().map(|name| table_of(name)).collect::<PyResult<Vec<_>>>()?;
+    let keep = match tables {
+        Some(names) => Keep::Tables(names.iter().map(|name| table_of(name)).collect::<PyResult<_>>()?),
+        None => Keep::Whole,
+    };
     let here = task_key(scenario).map_err(|found| scenario_error(py, &found))?;
     if here != key {
         let why = format!(
@@ -211,7 +217,7 @@ pub(crate) fn sweep_run<'py>(
     if run.info.ended == EndReason::Interrupted {
         return Ok(None);
     }
-    let files = py.detach(|| pack(key, &run, &Summary::from_run(&run), &tables));
+    let files = py.detach(|| pack(key, &run, &Summary::from_run(&run), &keep));
     let dict = PyDict::new(py);
     for (name, content) in files.map_err(|why| PyRuntimeError::new_err(why.to_string()))? {
         dict.set_item(name, PyBytes::new(py, &content))?;
@@ -219,14 +225,11 @@ pub(crate) fn sweep_run<'py>(
     Ok(Some(dict))
 }
 
-const TABLES: [TableName; 5] =
-    [TableName::Flows, TableName::Jobs, TableName::Links, TableName::Series, TableName::Events];
-
 fn name_of(table: TableName) -> &'static str {
     table.file().trim_end_matches(".parquet")
 }
 
 fn table_of(name: &str) -> PyResult<TableName> {
-    let found = TABLES.into_iter().find(|table| name_of(*table) == name);
+    let found = TableName::ALL.into_iter().find(|table| name_of(*table) == name);
     found.ok_or_else(|| PyValueError::new_err(format!("no table is named {name:?}")))
 }

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use pathweave_results::{EndReason, EventKind, EventRecord, FlowStatus, RunResult, Summary, report_html};
+use pathweave_results::{
+    EndReason, EventKind, EventRecord, FlowStatus, RunResult, Situation, Summary, landing_html, report_html,
+};
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -43,5 +45,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     write("four", &four)?;
+    let summaries: Vec<Summary> = four.iter().map(Summary::from_run).collect();
+    let situation = |title, says| Situation {
+        title,
+        says,
+        report: "four.html".to_owned(),
+        runs: four.iter().zip(&summaries).collect(),
+    };
+    let situations = [situation("web & search", "Flows of a web search."), situation("the same again", "")];
+    std::fs::write(folder.join("index.html"), landing_html("Two situations", "Made up.", &situations))?;
     write("empty", &[RunResult::default()])
 }

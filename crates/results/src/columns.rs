@@ -4,7 +4,7 @@
 use crate::activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel};
 use crate::counters::flow_counters;
 use crate::events::{DropReason, EventKind, EventRecord};
-use crate::records::{FlowRecord, FlowStatus, JobRecord, LinkTotals, RunResult};
+use crate::records::{Direction, FlowRecord, FlowStatus, JobRecord, LinkTotals, RunResult};
 use crate::series::{SeriesKind, SeriesSample};
 
 /// One column of a file of records `R`.
@@ -265,8 +265,14 @@ pub const LINKS: &[Column<LinkTotals>] = &[
     column(
         "tier",
         "",
-        "Higher tier of its two ends: 1 for host links, 2 between ToR and aggregation, and so on.",
+        "Higher tier of its two ends: 0 for links of hosts, 1 between ToR and aggregation, and so on.",
         Get::U32(|l| Some(u32::from(l.tier))),
+    ),
+    column(
+        "direction",
+        "",
+        "`up` away from the hosts, `down` towards them, `level` between two switches of one tier.",
+        Get::Label(|_| names(Direction::ALL.iter().map(|d| d.name())), |l| Some(l.direction as usize)),
     ),
     column("rate_bps", "bit/s", "Rate without faults.", Get::U64(|_, l| Some(l.rate_bps))),
     column("tx_bytes", "B", "Bytes sent, headers and gaps included.", Get::U64(|_, l| Some(l.tx_bytes))),

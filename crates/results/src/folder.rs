@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use parquet::errors::ParquetError;
 use serde::Serialize;
 
-use crate::columns;
 use crate::live::Progress;
-use crate::parquet_file;
+use crate::parquet_file::{self, RunTable, table_bytes};
 use crate::records::RunResult;
 use crate::report;
 use crate::summary::{SCHEMA_NAME, Summary};
@@ -143,19 +142,29 @@ impl ResultFolder {
     fn write_files(&self, folder: &Path, run: &RunResult, summary: &Summary) -> Result<(), OutputError> {
         write_file(&folder.join("scenario.toml"), &run.info.scenario_toml)?;
         write_file(&folder.join("summary.json"), &json(summary))?;
-        let parquet = |name: &str, write: &dyn Fn(&Path) -> Result<(), ParquetError>| {
-            let path = folder.join(name);
-            write(&path).map_err(|source| OutputError::Parquet { path, source })
-        };
-        parquet("flows.parquet", &|p| parquet_file::write(p, run, columns::FLOWS, &run.flows))?;
-        parquet("jobs.parquet", &|p| parquet_file::write(p, run, columns::JOBS, &run.jobs))?;
-        let activities = |p: &Path| parquet_file::write(p, run, columns::ACTIVITIES, &run.activities);
-        parquet("activities.parquet", &activities)?;
-        parquet("series.parquet", &|p| parquet_file::write(p, run, columns::SERIES, &run.series))?;
-        parquet("events.parquet", &|p| parquet_file::write(p, run, columns::EVENTS, &run.events))?;
-        parquet("links.parquet", &|p| parquet_file::write(p, run, columns::LINKS, &run.links))?;
+        for table in RunTable::ALL {
+            let path = folder.join(table.file());
+            parquet_file::write(&path, run, table).map_err(|source| OutputError::Parquet { path, source })?;
+        }
         write_file(&folder.join("report.html"), &report::html(&[(run, summary)]))
     }
+}
+
+/// The files of the folder of a run, by the names of [`FILES`], for who keeps them elsewhere than in a [`ResultFolder`].
+///
+/// # Errors
+/// If a table cannot be encoded.
+pub fn run_files(run: &RunResult, summary: &Summary) -> Result<Vec<(String, Vec<u8>)>, ParquetError> {
+    let text = |name: &str, text: String| (name.to_owned(), text.into_bytes());
+    let mut files = vec![
+        text("scenario.toml", run.info.scenario_toml.clone()),
+        text("summary.json", json(summary)),
+        text("report.html", report::html(&[(run, summary)])),
+    ];
+    for table in RunTable::ALL {
+        files.push((table.file().to_owned(), table_bytes(run, table)?));
+    }
+    Ok(files)
 }
 
 impl Drop for ResultFolder {

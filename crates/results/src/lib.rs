@@ -17,6 +17,7 @@
 //! ```
 
 mod activities;
+mod blocks;
 mod columns;
 mod counters;
 mod departures;
@@ -54,7 +55,7 @@ pub use estimate::Estimate;
 pub use events::{DropReason, EventKind, EventRecord};
 pub use explain::{ExplainError, Finding, explain};
 pub use export::{FctEnd, FctFormat, fct, flows_csv, perfetto};
-pub use folder::{FILES, OutputError, ResultFolder};
+pub use folder::{FILES, OutputError, ResultFolder, run_files};
 pub use frame::{Frame, Series};
 pub use human::{Quantity, ratio};
 pub use landing::{Situation, html as landing_html, sentence};
@@ -63,8 +64,8 @@ pub use metrics::{Better, FLOW_METRICS, Figure, FlowMetric, RUN_METRICS, RunMetr
 pub use middlebox::MiddleboxTotals;
 pub use parquet_file::{RunTable, table_bytes};
 pub use records::{
-    BalancingTotals, EndReason, FlowRecord, FlowStatus, GroupTotals, JobRecord, LinkTotals, NodeInfo,
-    NodeKind, Role, RunInfo, RunResult,
+    BalancingTotals, Direction, EndReason, FlowRecord, FlowStatus, GroupTotals, JobRecord, LinkTotals,
+    NodeInfo, NodeKind, Role, RunInfo, RunResult,
 };
 pub use report::html as report_html;
 pub use series::{Missing, SeriesKind, SeriesSample, Span};

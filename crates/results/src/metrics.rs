@@ -2,6 +2,7 @@
 //! these and no others.
 
 use crate::human::Quantity;
+use crate::records::Direction;
 use crate::summary::{FlowSummary, Summary};
 
 /// A figure of a set of flows.
@@ -183,8 +184,14 @@ fn jobs(summary: &Summary) -> Option<&crate::stats::Distribution> {
 
 /// Mean utilisation over links of hosts, or over all others.
 fn tier_mean(summary: &Summary, of_hosts: bool) -> Option<f64> {
-    let chosen =
-        || summary.fabric.tiers.iter().filter(|t| (t.tier <= 1) == of_hosts).map(|t| t.utilisation_ratio);
+    let chosen = || {
+        summary
+            .fabric
+            .tiers
+            .iter()
+            .filter(|t| (t.tier == 0 && t.direction != Direction::Level.name()) == of_hosts)
+            .map(|t| t.utilisation_ratio)
+    };
     let links: u64 = chosen().map(|u| u.count).sum();
     (links > 0).then(|| chosen().map(|u| u.mean * u.count as f64).sum::<f64>() / links as f64)
 }

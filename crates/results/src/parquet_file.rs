@@ -40,27 +40,50 @@ pub enum RunTable {
     Events,
 }
 
-/// A table of a run as the bytes of its Parquet file.
-pub fn table_bytes(run: &RunResult, table: RunTable) -> Result<Vec<u8>, ParquetError> {
-    match table {
-        RunTable::Flows => write_to(Vec::new(), run, columns::FLOWS, &run.flows),
-        RunTable::Jobs => write_to(Vec::new(), run, columns::JOBS, &run.jobs),
-        RunTable::Activities => write_to(Vec::new(), run, columns::ACTIVITIES, &run.activities),
-        RunTable::Links => write_to(Vec::new(), run, columns::LINKS, &run.links),
-        RunTable::Series => write_to(Vec::new(), run, columns::SERIES, &run.series),
-        RunTable::Events => write_to(Vec::new(), run, columns::EVENTS, &run.events),
+impl RunTable {
+    /// Every table of a run.
+    pub const ALL: [RunTable; 6] = [
+        RunTable::Flows,
+        RunTable::Jobs,
+        RunTable::Activities,
+        RunTable::Series,
+        RunTable::Events,
+        RunTable::Links,
+    ];
+
+    /// The name of its file in the folder of a run.
+    pub fn file(self) -> &'static str {
+        match self {
+            RunTable::Flows => "flows.parquet",
+            RunTable::Jobs => "jobs.parquet",
+            RunTable::Activities => "activities.parquet",
+            RunTable::Links => "links.parquet",
+            RunTable::Series => "series.parquet",
+            RunTable::Events => "events.parquet",
+        }
     }
 }
 
-/// Writes `records` with `columns` to a new file at `path`.
-pub(crate) fn write<R>(
-    path: &Path,
-    run: &RunResult,
-    columns: &[Column<R>],
-    records: &[R],
-) -> Result<(), ParquetError> {
+/// A table of a run as the bytes of its Parquet file.
+pub fn table_bytes(run: &RunResult, table: RunTable) -> Result<Vec<u8>, ParquetError> {
+    write_table(Vec::new(), run, table)
+}
+
+fn write_table<W: io::Write + Send>(out: W, run: &RunResult, table: RunTable) -> Result<W, ParquetError> {
+    match table {
+        RunTable::Flows => write_to(out, run, columns::FLOWS, &run.flows),
+        RunTable::Jobs => write_to(out, run, columns::JOBS, &run.jobs),
+        RunTable::Activities => write_to(out, run, columns::ACTIVITIES, &run.activities),
+        RunTable::Links => write_to(out, run, columns::LINKS, &run.links),
+        RunTable::Series => write_to(out, run, columns::SERIES, &run.series),
+        RunTable::Events => write_to(out, run, columns::EVENTS, &run.events),
+    }
+}
+
+/// Writes a table of a run to a new file at `path`.
+pub(crate) fn write(path: &Path, run: &RunResult, table: RunTable) -> Result<(), ParquetError> {
     let file = io::BufWriter::with_capacity(1 << 20, File::create(path)?);
-    let file = write_to(file, run, columns, records)?.into_inner().map_err(io::IntoInnerError::into_error)?;
+    let file = write_table(file, run, table)?.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.sync_all()?;
     Ok(())
 }

@@ -305,7 +305,7 @@ pub struct NodeInfo {
     pub name: String,
     /// What it is.
     pub kind: NodeKind,
-    /// Height in the topology: hosts 0, ToRs 1, aggregation 2, core 3.
+    /// Height of a switch, as topologies count: ToRs and leaves 0, aggregation switches and spines 1, cores 2. Hosts have 0, too.
     pub tier: u8,
     /// Pod (or site, or group) it belongs to.
     pub pod: Option<u32>,
@@ -344,6 +344,32 @@ described! {
     }
 }
 
+named_enum! {
+    /// Where a link leads.
+    #[derive(Default)]
+    Direction {
+        /// Away from the hosts.
+        Up = "up",
+        /// Towards the hosts.
+        Down = "down",
+        /// Between two switches of one tier.
+        #[default]
+        Level = "level",
+    }
+}
+
+impl Direction {
+    /// Of a link between nodes, each given by whether it is a host, and its tier.
+    pub fn between(from: (NodeKind, u8), to: (NodeKind, u8)) -> Self {
+        let height = |(kind, tier): (NodeKind, u8)| (kind != NodeKind::Host, tier);
+        match height(from).cmp(&height(to)) {
+            std::cmp::Ordering::Less => Direction::Up,
+            std::cmp::Ordering::Greater => Direction::Down,
+            std::cmp::Ordering::Equal => Direction::Level,
+        }
+    }
+}
+
 /// A directed link with the egress port that feeds it, and what it carried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkTotals {
@@ -355,8 +381,10 @@ pub struct LinkTotals {
     pub from_node: u32,
     /// Node it enters.
     pub to_node: u32,
-    /// The higher tier of its two ends: 1 for host links, 2 between ToR and aggregation, and so on.
+    /// The higher tier of its two ends: 0 for links of hosts, 1 between ToR and aggregation, and so on.
     pub tier: u8,
+    /// Where it leads.
+    pub direction: Direction,
     /// Rate without faults, bits per second.
     pub rate_bps: u64,
     /// Bytes sent, headers and gaps included.

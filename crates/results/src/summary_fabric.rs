@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::columns::ns;
 use crate::described::{described, kinds};
 use crate::events::EventKind;
-use crate::records::{BalancingTotals, RunResult};
+use crate::records::{BalancingTotals, Direction, RunResult};
 use crate::stats::Distribution;
 
 kinds! {
@@ -49,7 +49,7 @@ described! {
     /// Links of one tier in one direction.
     #[derive(Clone, Debug, PartialEq, Serialize)]
     pub struct TierSummary {
-        /// Higher tier of the two ends: 1 for host links.
+        /// Higher tier of the two ends: 0 for links of hosts and between ToRs.
         pub tier: u8,
         /// "up" away from the hosts, "down" towards them, "level" within a tier.
         pub direction: &'static str,
@@ -75,7 +75,7 @@ impl FabricSummary {
             ..FabricSummary::default()
         };
         let mut paused_ps = 0;
-        let mut tiers: BTreeMap<(u8, u8), (Vec<f64>, TierSummary)> = BTreeMap::new();
+        let mut tiers: BTreeMap<(u8, Direction), (Vec<f64>, TierSummary)> = BTreeMap::new();
         for link in &run.links {
             summary.tx_bytes += link.tx_bytes;
             summary.dropped_packets += link.dropped_packets;
@@ -83,11 +83,10 @@ impl FabricSummary {
             summary.pfc_pauses += link.pfc_pauses;
             summary.max_queue_bytes = summary.max_queue_bytes.max(link.max_queue_bytes);
             paused_ps += link.paused_ps;
-            let (order, direction) = direction(run, link.from_node, link.to_node);
-            let (utilisation, tier) = tiers.entry((link.tier, order)).or_insert_with(|| {
+            let (utilisation, tier) = tiers.entry((link.tier, link.direction)).or_insert_with(|| {
                 let tier = TierSummary {
                     tier: link.tier,
-                    direction,
+                    direction: link.direction.name(),
                     utilisation_ratio: Distribution::default(),
                     max_queue_bytes: 0,
                     dropped_packets: 0,
@@ -113,15 +112,5 @@ impl FabricSummary {
             *summary.dropped_by_reason.entry(reason).or_default() += 1;
         }
         summary
-    }
-}
-
-/// Where a link leads, with its place in the order of the summary.
-pub(crate) fn direction(run: &RunResult, from: u32, to: u32) -> (u8, &'static str) {
-    let tier = |node: u32| run.nodes.get(node as usize).map_or(0, |n| n.tier);
-    match tier(from).cmp(&tier(to)) {
-        std::cmp::Ordering::Less => (0, "up"),
-        std::cmp::Ordering::Greater => (1, "down"),
-        std::cmp::Ordering::Equal => (2, "level"),
     }
 }

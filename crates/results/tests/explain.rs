@@ -1,17 +1,17 @@
 //! What a folder of results says about what limited its run.
 
 use pathweave_results::{
-    EventKind, EventRecord, Finding, FlowRecord, FlowStatus, LinkTotals, NodeInfo, NodeKind, ResultFolder,
-    Role, RunResult, Summary, explain,
+    Direction, EventKind, EventRecord, Finding, FlowRecord, FlowStatus, LinkTotals, NodeInfo, NodeKind,
+    ResultFolder, Role, RunResult, Summary, explain,
 };
 
 /// Two hosts at a ToR with two ways up, of which one carries three times as much as the other and is paused.
 fn run() -> RunResult {
-    let nodes = [("h0", 0), ("h1", 0), ("tor", 1), ("up0", 2), ("up1", 2)];
+    let nodes = [("h0", 0), ("h1", 0), ("tor", 0), ("up0", 1), ("up1", 1)];
     let node = |(i, (name, tier)): (usize, (&str, u8))| NodeInfo {
         node: i as u32,
         name: name.to_owned(),
-        kind: if tier == 0 { NodeKind::Host } else { NodeKind::Switch },
+        kind: if name.starts_with('h') { NodeKind::Host } else { NodeKind::Switch },
         tier,
         pod: None,
     };
@@ -20,7 +20,8 @@ fn run() -> RunResult {
         link: i as u32,
         from_node,
         to_node,
-        tier: if i < 2 { 1 } else { 2 },
+        tier: if i < 2 { 0 } else { 1 },
+        direction: if to_node > from_node { Direction::Up } else { Direction::Down },
         tx_bytes,
         busy_ps: tx_bytes * 1_000,
         pfc_pauses: if i == 2 { 4 } else { 0 },

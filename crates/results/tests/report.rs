@@ -69,18 +69,26 @@ fn many_runs_with_many_groups_stay_within_the_size() {
 }
 
 #[test]
-fn a_large_fabric_is_drawn_as_matrices_that_hold_every_link() {
+fn a_large_fabric_is_drawn_in_blocks_and_matrices_that_hold_every_link() {
     let mut run = run("large", Shape::LARGE);
     run.info.ended = EndReason::PfcDeadlock;
     run.events_not_recorded.insert(pathweave_results::EventKind::Drop, 12_345);
     // 64 ToRs of 16 hosts below 16 spines: 2 * (1,024 + 1,024) directed links.
     assert_eq!(run.links.len(), 4_096);
     let fabric = &embedded(&report(&[&run]), "picture-data")[0]["fabric"];
-    assert_eq!(fabric["mode"], "matrices");
-    let links: f64 = fabric["panels"].as_array().unwrap().iter().map(|p| p["links"].as_f64().unwrap()).sum();
+    let blocks = &fabric["blocks"];
+    let links: f64 = blocks["panels"].as_array().unwrap().iter().map(|p| p["links"].as_f64().unwrap()).sum();
     assert_eq!(links, 4_096.0);
-    let dropped: f64 = numbers(&fabric["totals"]["dropped"]).iter().sum();
-    assert_eq!(dropped, run.links.iter().map(|l| l.dropped_packets as f64).sum::<f64>());
+    // 16 blocks of 4 ToRs with their hosts, 16 spines: lines between them, and behind these the cells of matrices.
+    assert_eq!(fabric["nodes"].as_array().unwrap().len(), 48);
+    let lines = fabric["from"].as_array().unwrap().len();
+    assert_eq!(lines, 2 * 16 * 16 + 2 * 16);
+    let all = run.links.iter().map(|l| l.dropped_packets as f64).sum::<f64>();
+    let dropped = numbers(&fabric["totals"]["dropped"]);
+    assert_eq!(dropped[..lines].iter().sum::<f64>(), all);
+    assert_eq!(dropped[lines..].iter().sum::<f64>(), all);
+    let (mean, most) = (numbers(&fabric["totals"]["utilisation"]), numbers(&fabric["totals"]["busiest"]));
+    assert!(mean.iter().zip(&most).all(|(mean, most)| mean <= most) && mean[..lines] != most[..lines]);
 }
 
 #[test]

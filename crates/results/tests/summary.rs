@@ -26,7 +26,8 @@ fn run() -> RunResult {
         link,
         from_node,
         to_node,
-        tier: 1,
+        tier: 0,
+        direction: if to_node > from_node { Direction::Up } else { Direction::Down },
         busy_ps: busy_us * 1_000_000,
         dropped_packets: 2,
         pfc_pauses: 3,
@@ -109,7 +110,7 @@ fn fabric_jobs_and_cost() {
     assert_eq!((s.fabric.dropped_packets, s.fabric.pfc_pauses, s.fabric.max_queue_bytes), (4, 6, 1_001));
     let tiers: Vec<_> =
         s.fabric.tiers.iter().map(|t| (t.tier, t.direction, t.utilisation_ratio.mean)).collect();
-    assert_eq!(tiers, [(1, "up", 0.5), (1, "down", 0.25)]);
+    assert_eq!(tiers, [(0, "up", 0.5), (0, "down", 0.25)]);
     assert_eq!((s.jobs.count, s.jobs.unfinished, s.jobs.completion_ns.max), (2, 1, 3.0));
     // 3 ns, of which 1 would pass without a network; 300 bytes are 800 Gb/s, twice that on the bus.
     assert_eq!((s.jobs.exposed_ns.count, s.jobs.exposed_ns.max), (1, 2.0));

@@ -28,5 +28,6 @@ pub use pathweave_units as units;
 pub use prepare::Prepared;
 pub use schema::schema;
 pub use text::{
-    Diagnostic, Diagnostics, Document, FieldPath, Setting, Source, Span, Style, did_you_mean, nearest,
+    Diagnostic, Diagnostics, Document, FieldPath, Setting, Source, Span, Style, Wanted, did_you_mean, nearby,
+    nearest,
 };

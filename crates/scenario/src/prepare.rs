@@ -89,15 +89,30 @@ impl Loaded {
             graph,
             faults: scenario.fault.clone(),
             stop: StopConfig { until: scenario.run.until, max_events: scenario.run.max_events },
-            observe: scenario.observe,
+            observe: scenario.observe.clone(),
             threads: scenario.run.threads.and_then(NonZeroU16::new),
             verify: scenario.run.verify,
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };
+        self.check_followed(spec.graph.messages().len())?;
         // A notification that is too short would make every figure of the run wrong.
         spec.task_notification().map_err(|why| self.sim_error(&why))?;
         let footprint = Footprint::of(&spec);
         Ok(Prepared { spec, notes, footprint })
+    }
+
+    /// The flows that are to be followed must be there.
+    fn check_followed(&self, flows: usize) -> Result<(), Diagnostics> {
+        let wrong =
+            self.scenario.observe.follow.iter().enumerate().find(|(_, flow)| **flow as usize >= flows);
+        let Some((index, flow)) = wrong else { return Ok(()) };
+        let message = format!("there is no flow {flow}");
+        let allowed = match flows {
+            0 => "the scenario has no flows".to_owned(),
+            flows => format!("its {flows} flows are numbered from 0 to {}", flows - 1),
+        };
+        let field = FieldPath::root().key("observe").key("follow").index(index);
+        Err(self.place(Diagnostic::new(field, message).allowed(allowed)).into())
     }
 
     /// Builds the network.

@@ -62,16 +62,17 @@ struct UnderWay {
 }
 
 impl Followed {
-    /// The largest messages of the foreground and the background alike, of equal ones the first; nothing if none is to
-    /// be followed.
+    /// The largest messages of the foreground and the background alike, of equal ones the first, and those that are named;
+    /// nothing if none is to be followed.
     pub(crate) fn new(spec: &SimSpec) -> Option<Self> {
         let (count, messages) = (spec.observe.flows as usize, spec.graph.messages());
-        if count == 0 || spec.observe.sampling().is_none() {
+        let named = spec.observe.follow.iter().copied().filter(|&m| (m as usize) < messages.len());
+        if (count == 0 && spec.observe.follow.is_empty()) || spec.observe.sampling().is_none() {
             return None;
         }
         let mut order: Vec<u32> = (0..messages.len() as u32).collect();
         order.sort_by_key(|&m| (Reverse(messages[m as usize].size), m));
-        let flows = order.into_iter().take(count).map(|m| (m, None)).collect();
+        let flows = order.into_iter().take(count).chain(named).map(|m| (m, None)).collect();
         Some(Followed { flows, parts: BTreeMap::new(), arrived: BTreeMap::new(), room: Vec::new() })
     }
 

@@ -14,12 +14,13 @@ use crate::host::Content;
 use crate::nic::{NicModel, SentAgain};
 use crate::samples::Samples;
 use crate::shard::Shard;
-use crate::spec::{ObserveConfig, SimSpec};
+use crate::spec::SimSpec;
 use crate::whole::Whole;
 
 /// Everything recorded so far.
 pub(crate) struct Recorder {
-    config: ObserveConfig,
+    /// Instants kept at most.
+    max_samples: u32,
     interval: Option<Duration>,
     pub(crate) samples: Samples,
     pub(crate) events: Events,
@@ -31,7 +32,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn new(spec: &SimSpec, ports: u32) -> Self {
         Recorder {
-            config: spec.observe,
+            max_samples: spec.observe.max_samples,
             interval: spec.observe.sampling(),
             samples: Samples::default(),
             events: Events::new(spec.observe.max_events),
@@ -44,7 +45,7 @@ impl Recorder {
     /// now: at the end of an interval of twice the length, as all are from then on.
     pub(crate) fn make_room(&mut self, now: Time) -> Option<Time> {
         // An even number, so that every instant has one to go with.
-        let most = (self.config.max_samples.max(2) & !1) as usize;
+        let most = (self.max_samples.max(2) & !1) as usize;
         let interval = self.interval.expect("sampling is on");
         (self.samples.instants() >= most).then(|| {
             self.samples.halve();

@@ -1,6 +1,6 @@
 //! What the records of a run say before anything has moved: the same for a simulated and for a real network.
 
-use pathweave_results::{LinkTotals, NodeInfo, NodeKind, RunInfo};
+use pathweave_results::{Direction, LinkTotals, NodeInfo, NodeKind, RunInfo};
 use pathweave_topo::{NodeId, Switch};
 use pathweave_units::Rate;
 
@@ -39,13 +39,18 @@ impl SimSpec {
     /// A direction of a link over which nothing has gone.
     pub fn link_totals(&self, link: u32, from_node: u32, to_node: u32, rate: Rate) -> LinkTotals {
         let name = |node| self.topology.node_name(NodeId(node));
-        let tier = |node| self.switch_at(node).map_or(0, |switch| switch.tier);
+        let height = |node| match self.switch_at(node) {
+            Some(switch) => (NodeKind::Switch, switch.tier),
+            None => (NodeKind::Host, 0),
+        };
+        let (from, to) = (height(from_node), height(to_node));
         LinkTotals {
             link,
             name: format!("{}>{}", name(from_node), name(to_node)),
             from_node,
             to_node,
-            tier: tier(from_node).max(tier(to_node)),
+            tier: from.1.max(to.1),
+            direction: Direction::between(from, to),
             rate_bps: rate.as_bps(),
             ..LinkTotals::default()
         }

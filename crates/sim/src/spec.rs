@@ -214,7 +214,7 @@ pub struct StopConfig {
 }
 
 /// What is recorded beyond one record for each flow, job and link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -230,6 +230,10 @@ pub struct ObserveConfig {
     /// that the policy allows, the bytes in flight, and how the packets that arrived since the last one are spread over
     /// paths, or over queue pairs where the scheme has several (the 32 that carried most). Not for datagram queue pairs. Default 0.
     pub flows: u32,
+    /// Numbers of further messages that are followed over time: column `flow` of flows.parquet, which is the same in each run of a
+    /// scenario. With those of `flows` 1000 at most. Default none.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    pub follow: Vec<u32>,
     /// Count data packets as they leave their hosts, in `summary.json`: the times between packets of a message, and, where
     /// sources choose paths, the bytes by the length of the path. Not for datagram queue pairs. Default false.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
@@ -243,6 +247,7 @@ impl Default for ObserveConfig {
             max_samples: 256,
             max_events: 100_000,
             flows: 0,
+            follow: Vec::new(),
             departures: false,
         }
     }

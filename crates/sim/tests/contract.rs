@@ -120,6 +120,7 @@ fn looking_changes_nothing() {
             max_samples: 1_000,
             max_events: 10,
             flows: 3,
+            follow: vec![0],
             departures: true,
         };
         assert_eq!(finish(&spec).info.digest, unseen, "{label}");

@@ -64,8 +64,14 @@ fn looking_changes_nothing() {
         let unseen = outcome(&play(&spec));
         for interval in [Duration::from_us(5), Duration::from_ps(777_777), Duration::from_ns(80)] {
             for max_samples in [16, 100_000] {
-                spec.observe =
-                    ObserveConfig { interval, max_samples, max_events: 10, flows: 3, departures: true };
+                spec.observe = ObserveConfig {
+                    interval,
+                    max_samples,
+                    max_events: 10,
+                    flows: 3,
+                    follow: vec![0],
+                    departures: true,
+                };
                 let seen = play(&spec);
                 assert_eq!(outcome(&seen), unseen, "{name}, sampled every {interval}");
             }

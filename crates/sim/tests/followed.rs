@@ -55,6 +55,28 @@ fn the_largest_is_followed_and_its_shares_add_up() {
 }
 
 #[test]
+fn flows_are_followed_by_number_beside_the_largest() {
+    let messages = [(0, 5, 2_000_000, 0), (0, 5, 100_000, 0), (1, 6, 300_000, 0)];
+    // Numbers of the flows that were followed, and the sizes of all.
+    let followed = |flows: u32, follow: Vec<u32>| {
+        let mut spec = spec(leaf_spine(), &messages, "rps");
+        let interval = Duration::from_us(5);
+        spec.observe = ObserveConfig { interval, flows, follow, ..ObserveConfig::default() };
+        let result = play(&spec);
+        let numbers: BTreeSet<u32> =
+            of(&result, SeriesKind::InflightBytes).iter().map(|s| s.entity).collect();
+        (numbers, result.flows.iter().map(|flow| flow.size_bytes).collect::<Vec<_>>())
+    };
+    let (numbers, sizes) = followed(1, vec![]);
+    let number = |size: u64| sizes.iter().position(|&other| other == size).unwrap() as u32;
+    let (largest, other) = (number(2_000_000), number(300_000));
+    assert_eq!(numbers, BTreeSet::from([largest]));
+    assert_eq!(followed(0, vec![other]).0, BTreeSet::from([other]));
+    // Each once.
+    assert_eq!(followed(1, vec![other, largest, other]).0, BTreeSet::from([largest, other]));
+}
+
+#[test]
 fn what_waits_for_a_gap_is_whole_packets() {
     let mut spec = spec(leaf_spine(), &incast(16, 500_000), "rps");
     let interval = Duration::from_us(5);

@@ -50,13 +50,15 @@ from = 1
 to = 3
 ";
 
-/// A cell that cannot run, since two hosts have no four pairs; values that are no numbers; a single seed.
+/// A cell that cannot run, since two hosts have no four pairs; values that are no numbers; a single seed; reports of runs.
 const NAMED: &str = "
 list = [
     { name = '<plain>' },
     { name = 'long & \"quoted\"', set = { 'workload[0].flows' = 4 } },
 ]
 grid = [{ key = 'topology.hosts_per_leaf', values = [1, 4] }]
+[report]
+runs = 'kept'
 ";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -85,7 +87,7 @@ fn made(plan: &Plan, run: &Run, dataset: &Dataset) -> Result<Outcome, Box<dyn Er
     });
     Ok(match result {
         Ok(result) => {
-            let files = pack(&run.key, &result, &Summary::from_run(&result), &plan.tables)?;
+            let files = pack(&run.key, &result, &Summary::from_run(&result), &plan.keep)?;
             Outcome::Finished(dataset.put(&run.key, &files)?)
         }
         Err(why) => Outcome::Failed(why.to_string()),

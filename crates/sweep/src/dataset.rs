@@ -46,10 +46,10 @@ impl Dataset {
         self.store.path()
     }
 
-    /// The record of a finished run with every table that `plan` keeps; `None` if it has to run.
+    /// The record of a finished run with every file that `plan` keeps; `None` if it has to run.
     pub fn record(&self, plan: &Plan, key: &str) -> Option<Record> {
         let folder = self.store.folder(key);
-        let complete = plan.tables.iter().all(|table| folder.join(table.file()).is_file());
+        let complete = plan.keep.files().iter().all(|name| folder.join(name).is_file());
         let record = Record::parse(&fs::read(folder.join(MARK)).ok()?, key)?;
         complete.then_some(record)
     }

@@ -20,10 +20,11 @@ pub use cells::{Axis, AxisKind, Cell};
 pub use dataset::Dataset;
 pub use error::SweepError;
 pub use model::{
-    GridAxis, HypercubeAxis, LatinHypercube, NamedCell, ReportConfig, Scale, Seeds, SweepFile, TableName,
+    GridAxis, HypercubeAxis, Kept, LatinHypercube, NamedCell, ReportConfig, Scale, Seeds, SweepFile,
+    TableName,
 };
 pub use plan::{Plan, Run};
-pub use record::{Files, Record, pack, run_key, task_key};
+pub use record::{Files, Keep, Record, kept_run, pack, run_key, task_key};
 pub use store::{LOCK, RUNS, RunStore};
 pub use summary::{CellSummary, Figures, Outcome, SweepSummary};
 pub use table::table;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pathweave_results::RunTable;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::Value;
 
 /// A sweep: a scenario, and the values its fields take. Where there are several of `list`, `grid` and
@@ -145,6 +145,16 @@ pub enum TableName {
 }
 
 impl TableName {
+    /// Every table.
+    pub const ALL: [TableName; 6] = [
+        TableName::Flows,
+        TableName::Jobs,
+        TableName::Activities,
+        TableName::Links,
+        TableName::Series,
+        TableName::Events,
+    ];
+
     pub(crate) fn table(self) -> RunTable {
         match self {
             TableName::Flows => RunTable::Flows,
@@ -155,16 +165,10 @@ impl TableName {
             TableName::Events => RunTable::Events,
         }
     }
+
     /// The file it is kept in.
     pub fn file(self) -> &'static str {
-        match self {
-            TableName::Flows => "flows.parquet",
-            TableName::Jobs => "jobs.parquet",
-            TableName::Activities => "activities.parquet",
-            TableName::Links => "links.parquet",
-            TableName::Series => "series.parquet",
-            TableName::Events => "events.parquet",
-        }
+        self.table().file()
     }
 }
 
@@ -176,11 +180,25 @@ pub struct ReportConfig {
     pub metric: String,
     /// Axis whose values are compared: which is best where? Default: "scheme" where that is an axis, else the first.
     pub compare: Option<String>,
+    /// What is kept of each run, for the report to link to. Default "figures".
+    pub runs: Kept,
+}
+
+/// What is kept of each run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kept {
+    /// Its figures, its scenario and the tables named by `tables`. `pathweave view` makes its report on request, by
+    /// running it again.
+    #[default]
+    Figures,
+    /// All that `pathweave run` writes, its report among it.
+    Kept,
 }
 
 impl Default for ReportConfig {
     fn default() -> Self {
-        ReportConfig { metric: "slowdown_p99".to_owned(), compare: None }
+        ReportConfig { metric: "slowdown_p99".to_owned(), compare: None, runs: Kept::default() }
     }
 }
 

@@ -9,8 +9,8 @@ use toml::Value;
 
 use crate::cells::{self, Axis, Cell};
 use crate::error::SweepError;
-use crate::model::{SweepFile, TableName};
-use crate::record::key_of;
+use crate::model::{Kept, SweepFile};
+use crate::record::{Keep, key_of};
 
 /// A run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +42,8 @@ pub struct Plan {
     pub runs_of: Vec<Result<Vec<usize>, String>>,
     /// What has to run.
     pub runs: Vec<Run>,
-    /// Tables kept of each run.
-    pub tables: Vec<TableName>,
+    /// What is kept of each run.
+    pub keep: Keep,
     /// The figure that the report opens with.
     pub metric: String,
     /// The axis whose values are compared, by number.
@@ -77,7 +77,10 @@ impl Plan {
             name: file.name.clone().unwrap_or_else(|| name.to_owned()),
             metric: metric(&file, document)?,
             compare: compare(&file, &axes, document)?,
-            tables: file.tables.clone(),
+            keep: match file.report.runs {
+                Kept::Figures => Keep::Tables(file.tables.clone()),
+                Kept::Kept => Keep::Whole,
+            },
             axes,
             seeds,
             cells,

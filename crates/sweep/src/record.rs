@@ -1,8 +1,10 @@
 //! What is kept of a run.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
-use pathweave_results::{FlowStatus, RunResult, Summary, figures, table_bytes};
+use pathweave_results::{FILES, FlowStatus, RunResult, Summary, figures, run_files, table_bytes};
 use pathweave_scenario::{Changes, Diagnostics, Loaded};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -17,6 +19,8 @@ const SCHEMA: &str = "pathweave.sweep-run";
 const SCHEMA_VERSION: u32 = 1;
 /// The file that says a run is finished.
 pub(crate) const MARK: &str = "run.json";
+/// The scenario of a run, complete.
+const SCENARIO: &str = "scenario.toml";
 
 /// Files of a run by name.
 pub type Files = Vec<(String, Vec<u8>)>;
@@ -76,23 +80,54 @@ impl Record {
     }
 }
 
-/// The files of a finished run: the mark with its figures, the scenario, and `tables`.
-pub fn pack(
-    key: &str,
-    run: &RunResult,
-    summary: &Summary,
-    tables: &[TableName],
-) -> Result<Files, SweepError> {
+/// What is kept of a run beside its figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Its scenario and these tables.
+    Tables(Vec<TableName>),
+    /// All that `pathweave run` writes, its report among it.
+    Whole,
+}
+
+impl Keep {
+    /// Names of the files.
+    pub fn files(&self) -> Vec<&'static str> {
+        match self {
+            Keep::Tables(tables) => tables.iter().map(|table| table.file()).chain([SCENARIO]).collect(),
+            Keep::Whole => FILES.iter().map(|(name, _)| *name).collect(),
+        }
+    }
+}
+
+/// The files of a finished run: the mark with its figures, and what `keep` names.
+///
+/// # Errors
+/// If a table cannot be encoded.
+pub fn pack(key: &str, run: &RunResult, summary: &Summary, keep: &Keep) -> Result<Files, SweepError> {
     let record = Record::from_run(key, run, summary);
     let mark = serde_json::to_vec_pretty(&record).expect("plain data with text keys serialises");
     let mut files = vec![(MARK.to_owned(), mark)];
-    files.push(("scenario.toml".to_owned(), run.info.scenario_toml.clone().into_bytes()));
-    for name in tables {
-        let bytes = table_bytes(run, name.table())
-            .map_err(|why| SweepError::Table { name: name.file().to_owned(), why: why.to_string() })?;
-        files.push((name.file().to_owned(), bytes));
+    let failed =
+        |name: &str, why: &dyn ToString| SweepError::Table { name: name.to_owned(), why: why.to_string() };
+    match keep {
+        Keep::Tables(tables) => {
+            files.push((SCENARIO.to_owned(), run.info.scenario_toml.clone().into_bytes()));
+            for name in tables {
+                let bytes = table_bytes(run, name.table()).map_err(|why| failed(name.file(), &why))?;
+                files.push((name.file().to_owned(), bytes));
+            }
+        }
+        Keep::Whole => files.extend(run_files(run, summary).map_err(|why| failed("of a run", &why))?),
     }
     Ok(files)
+}
+
+/// The record of the run that is kept in `folder`, a folder of a sweep's runs, and its scenario. `None` if it is no such
+/// folder.
+pub fn kept_run(folder: &Path) -> Option<(Record, String)> {
+    let key = folder.file_name()?.to_str()?.strip_prefix("run=")?;
+    let record = Record::parse(&fs::read(folder.join(MARK)).ok()?, key)?;
+    Some((record, fs::read_to_string(folder.join(SCENARIO)).ok()?))
 }
 
 /// The digest of what decides a run: its scenario, and the engine.

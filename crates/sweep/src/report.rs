@@ -3,8 +3,11 @@
 use pathweave_results::{escape, fill_page, script_json};
 use serde::Serialize;
 
+use crate::model::Kept;
 use crate::plan::Plan;
+use crate::record::Keep;
 use crate::summary::SweepSummary;
+use crate::table::winners;
 
 /// The viewer, built from `web/`. Built pages are part of the source, so that building the program takes no Node.
 const VIEWER: &str = include_str!("../viewer/sweep.html");
@@ -16,13 +19,19 @@ const SHOWN: usize = 20;
 struct Opening<'a> {
     metric: &'a str,
     compare: usize,
+    /// Whether reports of runs lie beside this page.
+    runs: Kept,
 }
 
 pub(crate) fn html(plan: &Plan, summary: &SweepSummary) -> String {
-    let opening = Opening { metric: &plan.metric, compare: plan.compare };
+    let runs = match plan.keep {
+        Keep::Tables(_) => Kept::Figures,
+        Keep::Whole => Kept::Kept,
+    };
+    let opening = Opening { metric: &plan.metric, compare: plan.compare, runs };
     let texts = [
         ("title", escape(&format!("{} (sweep)", summary.name))),
-        ("header", header(summary)),
+        ("header", header(plan, summary)),
         ("failures", failures(summary)),
         ("sweep", script_json(summary)),
         ("opening", script_json(&opening)),
@@ -30,7 +39,7 @@ pub(crate) fn html(plan: &Plan, summary: &SweepSummary) -> String {
     fill_page(VIEWER, &texts)
 }
 
-fn header(summary: &SweepSummary) -> String {
+fn header(plan: &Plan, summary: &SweepSummary) -> String {
     let (mood, text) = match (summary.partial, summary.has_trouble()) {
         (true, _) => ("bad", "partial"),
         (false, true) => ("warn", "not all finished"),
@@ -46,8 +55,10 @@ fn header(summary: &SweepSummary) -> String {
         ("with unfinished flows", summary.open_runs.to_string()),
     ];
     let fact = |(k, v): &(&str, String)| format!("<div><dt>{k}</dt><dd>{}</dd></div>", escape(v));
+    let verdict = winners(plan, summary)
+        .map_or(String::new(), |words| format!("<p class=\"verdict\">{}.</p>", escape(&words)));
     format!(
-        "<h1>{} <span class=\"badge {mood}\">{text}</span></h1><dl class=\"facts\">{}</dl>",
+        "<h1>{} <span class=\"badge {mood}\">{text}</span></h1>{verdict}<dl class=\"facts\">{}</dl>",
         escape(&summary.name),
         facts.iter().map(fact).collect::<String>()
     )

@@ -84,6 +84,8 @@ pub struct CellSummary {
     pub at: Vec<usize>,
     /// Keys of its runs, by seed.
     pub runs: Vec<String>,
+    /// Seeds whose runs ended; the others failed or have not been made.
+    pub finished_seeds: Vec<u64>,
     /// Flows that did not finish, over all seeds.
     pub open_flows: u64,
     /// Why seeds, or the cell, failed.
@@ -238,15 +240,16 @@ fn metric(figure: Figure) -> Metric {
 
 fn summarise(plan: &Plan, cell: usize, outcomes: &BTreeMap<usize, Outcome>) -> CellSummary {
     let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    let (mut open_flows, mut failed) = (0, Vec::new());
+    let (mut open_flows, mut failed, mut finished_seeds) = (0, Vec::new(), Vec::new());
     let runs = plan.runs_of[cell].as_deref().unwrap_or_default();
     if let Err(why) = &plan.runs_of[cell] {
         failed.push(why.clone());
     }
-    for (&run, seed) in runs.iter().zip(&plan.seeds) {
+    for (&run, &seed) in runs.iter().zip(&plan.seeds) {
         match outcomes.get(&run) {
             Some(Outcome::Finished(record)) => {
                 open_flows += record.open_flows;
+                finished_seeds.push(seed);
                 for (name, &value) in &record.metrics {
                     values.entry(name.clone()).or_default().push(value);
                 }
@@ -259,6 +262,7 @@ fn summarise(plan: &Plan, cell: usize, outcomes: &BTreeMap<usize, Outcome>) -> C
         label: plan.cells[cell].label.clone(),
         at: plan.cells[cell].at.clone(),
         runs: runs.iter().map(|&run| plan.runs[run].key.clone()).collect(),
+        finished_seeds,
         open_flows,
         failed,
         metrics: values

@@ -35,8 +35,10 @@ pub fn table(plan: &Plan, summary: &SweepSummary) -> String {
     if summary.cells.len() > SHOWN {
         text.push_str(&format!("and {} more cells: see summary.json\n", summary.cells.len() - SHOWN));
     }
-    text.push_str(&winners(plan, summary));
-    text
+    match winners(plan, summary) {
+        Some(words) => text + &words + "\n",
+        None => text,
+    }
 }
 
 /// "192.1 us +- 3.2 us".
@@ -53,14 +55,14 @@ fn figure(cell: &CellSummary, metric: &Metric) -> String {
     }
 }
 
-/// How often each value of the compared axis is best by the figure of the report.
-fn winners(plan: &Plan, summary: &SweepSummary) -> String {
+/// How often each value of the compared axis is best by the figure of the report; nothing where there is no best.
+pub(crate) fn winners(plan: &Plan, summary: &SweepSummary) -> Option<String> {
     let of_metric: Vec<_> = summary.best.iter().filter(|best| best.metric == plan.metric).collect();
     let axis = &summary.axes[plan.compare];
     let label =
         summary.metrics.iter().find(|metric| metric.name == plan.metric).map_or("", |metric| metric.label);
     if of_metric.is_empty() {
-        return String::new();
+        return None;
     }
     let mut text = format!("Best {} by {label}, of {} settings:", axis.key, of_metric.len());
     for (number, value) in axis.values.iter().enumerate() {
@@ -77,5 +79,5 @@ fn winners(plan: &Plan, summary: &SweepSummary) -> String {
             text.push(',');
         }
     }
-    text + "\n"
+    Some(text)
 }

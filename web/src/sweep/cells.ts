@@ -1,6 +1,6 @@
 // Cells one by one: those of a chosen place with all their figures, and a table of all.
 import { button, card, element, table } from "../dom";
-import { sweep, type Cell } from "./data";
+import { opening, sweep, type Cell } from "./data";
 import { metric, show, state } from "./places";
 
 /** Cells to tell about; none takes the choice back. */
@@ -33,12 +33,30 @@ export function chosenCells(cards: HTMLElement, choose: Choose): () => void {
 
 function cell(box: HTMLElement, of: Cell): void {
   const open = of.open_flows ? `${of.open_flows} flows did not finish. ` : "";
-  box.append(element("p", { class: "note" }, `${open}Runs: ${of.runs.map((key, i) => `seed ${sweep.seeds[i]} in runs/run=${key}`).join(", ") || "none"}`));
+  box.append(element("p", { class: "note" }, open, "Reports of its runs: ", reports(of)));
+  if (!opens) box.append(element("p", { class: "note" }, "This sweep keeps no reports of its runs. ", element("code", {}, "pathweave view"),
+    " makes one when its link is followed; ", element("code", {}, '[report] runs = "kept"'), " in the sweep file keeps all of them."));
   of.failed.forEach((why) => box.append(element("pre", {}, why)));
   box.append(table(["Figure", "Mean", "\u00b1", "Least", "Largest", "Seeds"], sweep.metrics.flatMap((m) => {
     const f = of.metrics[m.name];
     return f ? [{ cells: [m.label, show(m, f.mean), show(m, f.ci95), show(m, f.min), show(m, f.max), String(f.n)] }] : [];
   })));
+}
+
+// Whether a link to a run leads to its report: one is kept, or `pathweave view` makes it.
+const opens = opening.runs === "kept" || location.protocol.startsWith("http");
+
+/** A link a seed to the report of the run; where none would open, the folder of the run. */
+function reports(of: Cell): HTMLElement {
+  const all = of.runs.flatMap((key, i) => {
+    const seed = sweep.seeds[i], folder = `runs/run=${key}`;
+    if (!of.finished_seeds.includes(seed)) return [];
+    return [opens ? element("a", { href: `${folder}/report.html`, title: `${of.label}, seed ${seed}` }, `seed ${seed}`) : element("span", {}, `seed ${seed} in ${folder}`)];
+  });
+  const list = element("span", { class: "reports" });
+  all.forEach((link, i) => list.append(...(i ? [", ", link] : [link])));
+  if (!all.length) list.append("none");
+  return list;
 }
 
 /** Every cell, the best first. */
@@ -51,11 +69,11 @@ function list(box: HTMLElement, cells: Cell[], choose: Choose): void {
   const m = metric(), sign = m.better === "higher" ? -1 : 1;
   const rank = (c: Cell) => (c.metrics[m.name] ? sign * c.metrics[m.name]!.mean : Infinity);
   const sorted = [...cells].sort((a, b) => rank(a) - rank(b) || 0);
-  box.append(table(["Cell", m.label, "\u00b1", "Least", "Largest", "Seeds", "Unfinished flows"], sorted.slice(0, MOST).map((c) => {
+  box.append(table(["Cell", m.label, "\u00b1", "Least", "Largest", "Seeds", "Unfinished flows", ...(opens ? ["Reports"] : [])], sorted.slice(0, MOST).map((c) => {
     const f = c.metrics[m.name];
     return {
       cells: [c.label, show(m, f?.mean), show(m, f?.ci95), show(m, f?.min), show(m, f?.max),
-        c.failed.length ? `${f?.n ?? 0}, ${c.failed.length} failed` : String(f?.n ?? 0), String(c.open_flows)],
+        c.failed.length ? `${f?.n ?? 0}, ${c.failed.length} failed` : String(f?.n ?? 0), String(c.open_flows), ...(opens ? [reports(c)] : [])],
       choose: () => choose(c.label, [c]),
     };
   })));

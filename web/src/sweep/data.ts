@@ -9,7 +9,7 @@ export interface Metric { name: string; label: string; quantity: Quantity; bette
 /** A figure over the seeds of a cell; `ci95` is half the width of the interval of its mean. */
 export interface Figures { mean: number; ci95: number | null; n: number; min: number; max: number }
 export interface Cell {
-  label: string; at: number[]; runs: string[]; open_flows: number; failed: string[]; metrics: Record<string, Figures | undefined>;
+  label: string; at: number[]; runs: string[]; finished_seeds: number[]; open_flows: number; failed: string[]; metrics: Record<string, Figures | undefined>;
 }
 /** The best value of the compared axis; `at` has null for that axis. */
 export interface Best { metric: string; at: (number | null)[]; value: number; tied: number[] }
@@ -17,4 +17,4 @@ interface Sweep { axes: Axis[]; metrics: Metric[]; cells: Cell[]; best: Best[]; 
 
 export const sweep = read("sweep") as Sweep;
 /** What the page opens with. */
-export const opening = read("opening") as { metric: string; compare: number };
+export const opening = read("opening") as { metric: string; compare: number; runs: "figures" | "kept" };

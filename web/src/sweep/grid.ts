@@ -17,7 +17,7 @@ export function ink(colour: string): string {
     : colour.match(/\d+/g)!.map(Number);
   const [r, g, b] = channels.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
   const light = 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  return 1.05 / (light + 0.05) >= (light + 0.05) / 0.0533 ? "#ffffff" : "#10151c";
+  return 1.05 / (light + 0.05) >= (light + 0.05) / 0.05 ? "#ffffff" : "#000000";
 }
 
 /** Draws places of `x` from left to right and those of `y` (-1: none) from top to bottom. */

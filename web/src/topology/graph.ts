@@ -1,14 +1,14 @@
 // A small topology, link by link, on a canvas that can be zoomed, clicked and walked through with the keys.
-import type { Graph } from "../data";
+import type { Fabric } from "../data";
 import { button, element, resize, tip } from "../dom";
-import { on, run, said, select, shown, state } from "../state";
+import { on, run, select, shown, state, told } from "../state";
 import { css } from "../theme";
 import { labels, type Box } from "./labels";
 import { isHost, layout, type Half } from "./layout";
 
 declare global { interface Window { pathweave?: { labels: () => Box[] } } }
 
-export function graph(parent: HTMLElement, g: Graph, width: number): void {
+export function graph(parent: HTMLElement, g: Fabric, width: number): void {
   const plan = layout(g, width);
   const picture = element("canvas", { tabindex: 0, role: "application", "aria-label":
     "Topology. Arrow keys go from node to node, plus and minus zoom, escape takes the choice back." });
@@ -22,8 +22,8 @@ export function graph(parent: HTMLElement, g: Graph, width: number): void {
   const chosenNodes = (): number[] => {
     const s = state.selected, f = run().flows;
     if (s?.kind === "node") return [s.node];
-    if (s?.kind === "row") return [g.from[s.row], g.to[s.row]];
-    return s ? [f.src_host[s.index], f.dst_host[s.index]] : [];
+    if (s?.kind === "row") return s.row < g.from.length ? [g.from[s.row], g.to[s.row]] : [];
+    return s && !g.blocks ? [f.src_host[s.index], f.dst_host[s.index]] : [];
   };
 
   const draw = () => {
@@ -63,7 +63,8 @@ export function graph(parent: HTMLElement, g: Graph, width: number): void {
       ctx.beginPath();
       if (isHost(g, n)) ctx.arc(x, y, Math.min(r, 5), 0, 7);
       else ctx.rect(x - r, y - r, 2 * r, 2 * r);
-      ctx.fillStyle = css(isHost(g, n) ? "--soft" : "--card");
+      const inside = plan.within.get(n);
+      ctx.fillStyle = inside !== undefined ? colour(strength(inside)) : css(isHost(g, n) ? "--soft" : "--card");
       ctx.strokeStyle = css("--soft");
       ctx.lineWidth = 1.2 / view.scale;
       ctx.fill();
@@ -118,12 +119,12 @@ export function graph(parent: HTMLElement, g: Graph, width: number): void {
   };
   tip(picture, (e) => {
     const { node, row } = find(...offset(e));
-    const { at } = shown();
-    const say = (r: number) => `${g.nodes[g.from[r]].name} > ${g.nodes[g.to[r]].name}: ${said(at(r))}`;
+    const say = (r: number) => `${g.nodes[g.from[r]].name} > ${g.nodes[g.to[r]].name}: ${told(r)}`;
     if (row !== undefined) return say(row);
     if (node === undefined) return "";
     const tile = plan.tiles.find((t) => t.host === node);
-    return tile ? `${say(tile.up)}\n${say(tile.down)}` : g.nodes[node].name;
+    const inside = plan.within.get(node), own = inside === undefined ? "" : `\nwithin it: ${told(inside)}`;
+    return tile ? `${say(tile.up)}\n${say(tile.down)}` : g.nodes[node].name + own;
   });
 
   // About a point of the screen: without one, about what is chosen, or the middle.

@@ -1,5 +1,5 @@
 // Names of nodes, where there is room: no two lie over each other.
-import type { Graph } from "../data";
+import type { Fabric } from "../data";
 import { isHost, type Layout } from "./layout";
 
 interface Rect { x: number; y: number; width: number; height: number }
@@ -9,7 +9,7 @@ const HEIGHT = 14;
 
 /** The names to draw, the more important first: those in `first`, then switches from the top, then hosts. */
 export function labels(
-  g: Graph, layout: Layout, first: number[], measure: (text: string) => number,
+  g: Fabric, layout: Layout, first: number[], measure: (text: string) => number,
   toScreen: (x: number, y: number) => [number, number], size: { width: number; height: number }, scale: number,
 ): Box[] {
   const switches = g.nodes.map((_, n) => n).filter((n) => !isHost(g, n)).sort((a, b) => g.nodes[b].tier - g.nodes[a].tier || a - b);

@@ -1,5 +1,5 @@
 // Where nodes and links of a small topology are drawn.
-import type { Graph } from "../data";
+import type { Fabric } from "../data";
 
 export interface Place { x: number; y: number; /** Half the side of what is drawn. */ r: number; /** Row from the top, for the keys. */ row: number }
 export interface Half { row: number; x1: number; y1: number; x2: number; y2: number }
@@ -10,18 +10,28 @@ export interface Layout {
   halves: Half[];
   /** Hosts drawn as tiles below their switch: their links up and down are the two halves of the tile. */
   tiles: { host: number; up: number; down: number }[];
+  /** For a block of switches the row of the links within it. */
+  within: Map<number, number>;
   /** Names of the rows, where there are rows. */
   names: { text: string; y: number }[];
   /** The last row of switches. */
   bottom: number;
 }
 
-export const isHost = (g: Graph, n: number): boolean => g.nodes[n].kind === "host";
+export const isHost = (g: Fabric, n: number): boolean => g.nodes[n].kind === "host";
+
+const within = (g: Fabric): Map<number, number> => new Map(g.from.flatMap((from, row): [number, number][] => (from === g.to[row] ? [[from, row]] : [])));
+// How many nodes a row of nodes stands for, and in how many blocks.
+const counted = (g: Fabric, members: number[]): string => {
+  const { blocks } = g;
+  const all = blocks ? members.reduce((sum, n) => sum + blocks.nodes[n], 0) : members.length;
+  return all === members.length ? String(all) : `${all} in ${members.length}`;
+};
 
 interface Attached { hosts: Map<number, number[]>; up: Map<number, number>; down: Map<number, number>; single: boolean }
 
 // Which hosts hang on each switch, and their links, where each has only one pair of them.
-function attached(g: Graph): Attached {
+function attached(g: Fabric): Attached {
   const out: Attached = { hosts: new Map(), up: new Map(), down: new Map(), single: true };
   g.from.forEach((from, link) => {
     const to = g.to[link];
@@ -38,7 +48,7 @@ function attached(g: Graph): Attached {
   return out;
 }
 
-export function layout(g: Graph, width: number): Layout {
+export function layout(g: Fabric, width: number): Layout {
   const on = attached(g);
   const switches = g.nodes.map((_, n) => n).filter((n) => !isHost(g, n));
   const tiers = new Set(switches.map((n) => g.nodes[n].tier));
@@ -46,17 +56,17 @@ export function layout(g: Graph, width: number): Layout {
   return tiers.size === 1 && level ? ring(g, width, switches, on) : tiered(g, width, switches, on);
 }
 
-function halves(g: Graph, places: Place[], skip: (link: number) => boolean): Half[] {
+function halves(g: Fabric, places: Place[], skip: (link: number) => boolean): Half[] {
   return g.from.flatMap((from, row) => {
     const [a, b] = [places[from], places[g.to[row]]];
-    if (!a || !b || skip(row)) return [];
+    if (!a || !b || a === b || skip(row)) return [];
     // Links within a row bow out below it.
     const bow = a.y === b.y ? Math.min(44, Math.abs(a.x - b.x) / 4) : 0;
     return [{ row, x1: a.x, y1: a.y, x2: (a.x + b.x) / 2, y2: (a.y + b.y) / 2 + bow }];
   });
 }
 
-function tiered(g: Graph, width: number, switches: number[], on: Attached): Layout {
+function tiered(g: Fabric, width: number, switches: number[], on: Attached): Layout {
   const left = 92, rowHeight = 128;
   const tiers = [...new Set(switches.map((n) => g.nodes[n].tier))].sort((a, b) => b - a);
   const rows = tiers.map((tier) => switches.filter((n) => g.nodes[n].tier === tier));
@@ -69,7 +79,7 @@ function tiered(g: Graph, width: number, switches: number[], on: Attached): Layo
     const room = (width - left) / Math.max(1, members.length), y = 36 + row * rowHeight;
     members.forEach((n, i) => { places[n] = { x: left + (i + 0.5) * room, y, r: Math.max(1.5, Math.min(9, room * 0.36)), row }; });
     const what = row < tiers.length ? `tier ${tiers[row]}` : "hosts";
-    names.push({ text: `${what} (${members.length})`, y });
+    names.push({ text: `${what} (${counted(g, members)})`, y });
   });
   let height = 36 + (rows.length - 1) * rowHeight + 60;
   const tiles: Layout["tiles"] = [];
@@ -89,15 +99,15 @@ function tiered(g: Graph, width: number, switches: number[], on: Attached): Layo
         tiles.push({ host, up: on.up.get(host)!, down: on.down.get(host)! });
       });
     }
-    names.push({ text: `hosts (${tiles.length})`, y: top + side / 2 });
+    names.push({ text: `hosts (${counted(g, tiles.map((t) => t.host))})`, y: top + side / 2 });
     height = top + Math.ceil(most / columns()) * side + 26;
   }
   const skip = (link: number) => tiled && (isHost(g, g.from[link]) || isHost(g, g.to[link]));
-  return { height, places, halves: halves(g, places, skip), tiles, names, bottom: tiers.length - 1 };
+  return { height, places, halves: halves(g, places, skip), tiles, names, within: within(g), bottom: tiers.length - 1 };
 }
 
 // A network without tiers: its switches on a ring in their order, so that groups stay together, hosts outside.
-function ring(g: Graph, width: number, switches: number[], on: Attached): Layout {
+function ring(g: Fabric, width: number, switches: number[], on: Attached): Layout {
   const height = Math.min(width, 760), outer = height / 2 - 40, inner = outer - 46;
   const at = (angle: number, radius: number) => ({ x: width / 2 + radius * Math.sin(angle), y: height / 2 - radius * Math.cos(angle) });
   const step = (2 * Math.PI) / switches.length;
@@ -110,5 +120,5 @@ function ring(g: Graph, width: number, switches: number[], on: Attached): Layout
       places[h] = { ...at(i * step + ((k + 0.5) / hosts.length - 0.5) * step * 0.8, outer), r: Math.max(1.5, r / 2), row: 1 };
     });
   });
-  return { height, places, halves: halves(g, places, () => false), tiles: [], names: [], bottom: 0 };
+  return { height, places, halves: halves(g, places, () => false), tiles: [], names: [], within: within(g), bottom: 0 };
 }

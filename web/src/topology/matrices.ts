@@ -1,13 +1,13 @@
 // A large topology: a matrix for each tier and direction, a cell a link or the links of neighbours.
-import type { Matrices, Panel } from "../data";
+import type { Panel } from "../data";
 import { element, tip } from "../dom";
 import { show } from "../format";
-import { on, panelName, said, select, shown, state } from "../state";
+import { on, panelName, select, shown, state, told } from "../state";
 import { css } from "../theme";
 
-export function matrices(parent: HTMLElement, fabric: Matrices, width: number): void {
+export function matrices(parent: HTMLElement, panels: Panel[], width: number): void {
   const box = element("div", { class: "heat" });
-  fabric.panels.forEach((panel) => box.append(matrix(panel, width)));
+  panels.forEach((panel) => box.append(matrix(panel, width)));
   parent.append(box);
 }
 
@@ -53,7 +53,7 @@ function matrix(p: Panel, width: number): HTMLElement {
     const row = find(e);
     if (row === undefined) return "";
     const [c, l] = cellOf(row);
-    return `column ${c + 1}, row ${l + 1}: ${said(shown().at(row))}`;
+    return `column ${c + 1}, row ${l + 1}: ${told(row)}`;
   });
   picture.addEventListener("click", (e) => {
     const row = find(e);

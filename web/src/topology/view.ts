@@ -3,7 +3,7 @@ import { button, canvas, card, choice, element } from "../dom";
 import { show } from "../format";
 import { later } from "../chart";
 import { runs } from "../data";
-import { against, changed, metrics, on, planeOf, rowName, rows, run, select, shown, state, type Metric } from "../state";
+import { against, alike, changed, metrics, metricsOf, on, planeOf, rowName, rows, run, select, shown, state, type Metric } from "../state";
 import { graph } from "./graph";
 import { matrices } from "./matrices";
 
@@ -12,9 +12,12 @@ const SPEED = 12;
 
 export function topology(cards: HTMLElement): void {
   const r = run(), fabric = r.fabric;
-  const note = fabric.mode === "graph"
-    ? "Half a line beside a node is the link that leaves it; the two halves of a host's tile are its links up (left) and down (right). Choose a link, a switch or a host."
-    : "A matrix a tier and direction; a cell is a link, or neighbouring ones where they are many. Choose a cell.";
+  const halves = "Half a line beside a node is the link that leaves it; the two halves of a host's tile are its links up (left) and down (right).";
+  const { blocks } = fabric, links = blocks?.links.slice(0, fabric.from.length).reduce((a, b) => a + b, 0) ?? 0;
+  const note = blocks
+    ? `Aggregated: ${show("count", blocks.nodes.reduce((a, b) => a + b, 0))} nodes in ${fabric.nodes.length} blocks, ${show("count", links)} links in ${fabric.from.length} lines. `
+      + `A block is the nodes of one tier and pod, or neighbours; a line is all links from one block to another, in the colour of their mean or of the busiest of them. ${halves} Choose a line or a block.`
+    : `${halves} Choose a link, a switch or a host.`;
   const box = card(cards, "Topology", note, true);
   box.id = "topology";
   if (rows(fabric) === 0) {
@@ -24,8 +27,10 @@ export function topology(cards: HTMLElement): void {
   controls(box);
   later(() => {
     const width = Math.max(320, box.clientWidth - 30);
-    if (fabric.mode === "graph") graph(box, fabric, width);
-    else matrices(box, fabric, width);
+    graph(box, fabric, width);
+    if (!blocks) return;
+    box.append(element("p", { class: "note" }, "Finer: a matrix a tier and direction, where a cell is a link or some neighbouring ones. Choose a cell."));
+    matrices(box, blocks.panels, width);
   });
 }
 
@@ -48,12 +53,12 @@ function controls(box: HTMLElement): void {
     moment.textContent = whole ? "the whole run" : `at ${show("time_ns", times[state.instant])}${late ? " (no longer recorded)" : ""}`;
     slider.value = String(state.instant);
   };
-  const options = (Object.keys(metrics) as Metric[]).map((m): [string, string] => [m, metrics[m].title]);
+  const options = metricsOf(r).map((m): [string, string] => [m, metrics[m].title]);
   const bar = element("div", { class: "bar" },
     choice("Colour by", options, state.metric, (m) => { state.metric = m as Metric; changed("look"); }));
-  const alike = runs.map((other, i): [number, string] => [i, other.name]).filter(([i]) => i !== state.run && rows(runs[i].fabric) === rows(r.fabric));
-  if (alike.length) {
-    bar.append(choice("Difference to", [[-1, "nothing: this run alone"], ...alike], state.against, (v) => { state.against = Number(v); changed("look"); }));
+  const others = runs.map((other, i): [number, string] => [i, other.name]).filter(([i]) => i !== state.run && alike(runs[i].fabric, r.fabric));
+  if (others.length) {
+    bar.append(choice("Difference to", [[-1, "nothing: this run alone"], ...others], state.against, (v) => { state.against = Number(v); changed("look"); }));
   }
   bar.append(legend);
   if (times.length > 1 && planeOf(r, "utilisation")) {
@@ -74,7 +79,7 @@ function controls(box: HTMLElement): void {
   } else {
     bar.append(element("span", { class: "note" }, "No samples over time: `observe.interval` sets how often they are taken."));
   }
-  if (r.fabric.mode === "graph") bar.append(finder());
+  bar.append(finder());
   box.append(bar);
   on("look", tell);
   tell();
@@ -83,10 +88,9 @@ function controls(box: HTMLElement): void {
 // A field in which a name can be typed.
 function finder(): HTMLElement {
   const fabric = run().fabric;
-  if (fabric.mode !== "graph") return element("span");
   const names = new Map<string, () => void>();
   fabric.nodes.forEach((n, node) => names.set(n.name, () => select({ kind: "node", node })));
-  if (rows(fabric) <= 2000) for (let row = 0; row < rows(fabric); row++) names.set(rowName(fabric, row), () => select({ kind: "row", row }));
+  if (fabric.from.length <= 2000) for (let row = 0; row < fabric.from.length; row++) names.set(rowName(fabric, row), () => select({ kind: "row", row }));
   const list = element("datalist", { id: "names" }, ...[...names.keys()].map((value) => element("option", { value })));
   const input = element("input", { list: "names", placeholder: "name of a node or link", id: "find" });
   input.addEventListener("change", () => names.get(input.value.trim())?.());

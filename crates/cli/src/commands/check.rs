@@ -20,10 +20,10 @@ pub(crate) struct CheckArgs {
     pub(crate) changes: Changes,
     #[command(flatten)]
     pub(crate) threads: Threads,
-    /// Tell the memory that a run takes, by part, and nothing else. The run is not set up for it
+    /// Print only the memory that a run needs, by part, without setting the run up
     #[arg(long)]
     pub(crate) memory: bool,
-    /// Print it all as JSON
+    /// Print everything as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

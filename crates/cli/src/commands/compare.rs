@@ -41,7 +41,7 @@ pub(crate) struct CompareArgs {
     pub(crate) cores: Cores,
     #[command(
         flatten,
-        next_help_heading = "Files for other programs, one a run: its scheme is put before the extension"
+        next_help_heading = "Files for other programs, one per run; the scheme is inserted before the extension"
     )]
     pub(crate) traces: TraceArgs,
     #[command(flatten, next_help_heading = "Options")]
@@ -235,7 +235,7 @@ fn check_scenario_names(comparisons: &[Comparison]) -> Result<(), Failure> {
         if comparisons[..i].iter().any(|other| other.name == comparison.name) {
             let name = &comparison.name;
             return Err(Failure::Input(format!(
-                "two scenarios are named \"{name}\"; give one another `name`"
+                "two scenarios are named \"{name}\"; change the `name` of one"
             )));
         }
     }

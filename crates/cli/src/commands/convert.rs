@@ -45,7 +45,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Outcome, Failure> {
     let lost: String = converted.lost.iter().map(|lost| format!("\n  - {lost}")).collect();
     if !lost.is_empty() && !args.lossy {
         return Err(Failure::Input(format!(
-            "{} cannot say:{lost}\n{} is not written; with --lossy it is, without that",
+            "{} cannot represent:{lost}\n{} was not written; --lossy writes it without this",
             converted.to,
             args.output.display()
         )));

@@ -12,9 +12,9 @@ use crate::terminal::{self, wrapped};
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
-    /// What to list; without it, what there is to list
+    /// What to list [default: an overview]
     pub(crate) what: Option<What>,
-    /// With where each comes from and its settings
+    /// Include the source and the settings of each entry
     #[arg(long, conflicts_with = "json", requires = "what")]
     pub(crate) long: bool,
     /// Print it as JSON, with settings
@@ -127,7 +127,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome, Failure> {
         let near = nearest(&args.name, names.iter().map(String::as_str));
         let hint = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
         return Err(Failure::Input(format!(
-            "nothing is named \"{}\"{hint} `pathweave list` tells what there is",
+            "no scheme, topology, workload or preset is named \"{}\"{hint} `pathweave list` shows all",
             args.name
         )));
     }
@@ -185,14 +185,8 @@ fn entry(entry: &Entry) -> String {
     if !entry.source.is_empty() {
         add(&format!("Source: {}", entry.source), 6, 6);
     }
-    // Settings without explanations are short and go on common lines.
-    if entry.fields.iter().all(|field| field.help.is_empty()) {
-        let all: Vec<_> = entry.fields.iter().map(setting).collect();
-        add(&all.join("; "), 6, 6);
-    } else {
-        for field in &entry.fields {
-            add(&format!("{}  {}", setting(field), field.help), 6, 10);
-        }
+    for field in &entry.fields {
+        add(format!("{}  {}", setting(field), field.help).trim_end(), 6, 10);
     }
     text.push('\n');
     text

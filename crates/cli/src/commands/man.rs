@@ -7,7 +7,7 @@ use crate::failure::{Failure, Outcome};
 
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// Folder that gets pathweave.1 and a page a command
+    /// Folder for pathweave.1 and one page per command
     pub(crate) folder: PathBuf,
 }
 

@@ -19,7 +19,7 @@ use crate::terminal;
 
 #[derive(Args, Debug)]
 pub(crate) struct PaperArgs {
-    /// Paper, or "list" for all there are with their figures
+    /// Name of a paper, or "list" for all papers with their figures
     pub(crate) name: String,
     /// Only this figure or table: 6a, table-1
     #[arg(long, value_name = "ID")]
@@ -33,7 +33,7 @@ pub(crate) struct PaperArgs {
     /// Minutes instead of hours: shorter messages, fewer seeds; the page says what was shortened [default]
     #[arg(long, conflicts_with = "full")]
     pub(crate) quick: bool,
-    /// The paper's own size
+    /// Sizes as published
     #[arg(long)]
     pub(crate) full: bool,
     /// Seeds 1 to N for every figure, instead of as many as the paper's folder says
@@ -44,16 +44,16 @@ pub(crate) struct PaperArgs {
     /// Results go to DIR/NAME. Runs that are finished there are not run again
     #[arg(long, value_name = "DIR", default_value = "results/papers")]
     pub(crate) out: PathBuf,
-    /// Run everything anew, also what is finished
+    /// Run everything again, including finished runs
     #[arg(long)]
     pub(crate) fresh: bool,
     /// Read papers from this folder instead of those that are part of the program
     #[arg(long, value_name = "DIR")]
     pub(crate) papers: Option<PathBuf>,
-    /// Put what comes out for each figure into FILE, beside what it has of others: papers/NAME/results.json
+    /// Record the result of each figure in FILE, and keep its other entries: papers/NAME/results.json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["panel", "series"])]
     pub(crate) record: Option<PathBuf>,
-    /// Say nothing but errors and where the page is
+    /// Print only errors and the path of the page
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
     /// Print the claims as JSON on standard output, and nothing else there

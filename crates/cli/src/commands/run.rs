@@ -31,7 +31,7 @@ pub(crate) struct RunArgs {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Files for other programs")]
     pub(crate) traces: TraceArgs,
-    /// Run it even if it may take more memory than there is
+    /// Run even if the scenario may need more memory than is available
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     if !args.force
         && let Some(why) = memory::refusal(&prepared.memory_in(memory::process(spec)))
     {
-        return Err(Failure::Input(format!("{why}; --force runs it all the same")));
+        return Err(Failure::Input(format!("{why}; --force runs it anyway")));
     }
     loaded.try_out(spec)?;
     let target =

@@ -58,7 +58,7 @@ pub(crate) struct ScanPeriodArgs {
     /// The largest share of time that NACKs may cost, above 0, below 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.004)]
     pub(crate) share: f64,
-    /// A period to look at besides; several with commas
+    /// Further periods to evaluate, separated by commas
     #[arg(long, value_name = "TIME", value_delimiter = ',')]
     pub(crate) period: Vec<Duration>,
     /// Print it as JSON

@@ -12,7 +12,7 @@ use pathweave_results::{EndReason, Summary};
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sim::SimSpec;
 use pathweave_sweep::{
-    Dataset, Files, Outcome as RunOutcome, Plan, Run, SweepError, SweepSummary, TableName, pack,
+    Dataset, Files, Keep, Outcome as RunOutcome, Plan, Run, SweepError, SweepSummary, pack,
 };
 
 use crate::batch::{Batch, Watcher, in_threads};
@@ -34,10 +34,10 @@ pub(crate) struct SweepArgs {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) cores: Cores,
-    /// Make at most N runs, then stop; the next call goes on
+    /// Execute at most N runs, then stop; the same command resumes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) most: Option<u32>,
-    /// Say what would run, and what is finished; run nothing
+    /// List what would run and what is finished; run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Remove runs from the folder that the sweep no longer asks for
@@ -139,7 +139,7 @@ fn run_all(
         let run = todo[place];
         // One run that hits a bug must not cost the others.
         let made = catch_unwind(AssertUnwindSafe(|| {
-            run_one(&plan.runs[run], &plan.tables, &on_cores, batch.watch(place, interrupt))
+            run_one(&plan.runs[run], &plan.keep, &on_cores, batch.watch(place, interrupt))
         }));
         let made =
             made.unwrap_or_else(|_| Err("a bug in the simulator; the lines above have its place".to_owned()));
@@ -169,7 +169,7 @@ fn run_all(
 /// The files of a run; `None` if it was interrupted: half a run says nothing. The error is for people.
 fn run_one(
     run: &Run,
-    tables: &[TableName],
+    keep: &Keep,
     on_cores: &impl Fn(&SimSpec) -> SimSpec,
     mut watcher: Watcher<'_>,
 ) -> Result<Option<Files>, String> {
@@ -186,7 +186,7 @@ fn run_one(
     result.info.cpu_s += usage::thread_cpu_s() - cpu_s;
     result.info.version = pathweave_sweep::ENGINE.to_owned();
     let summary = Summary::from_run(&result);
-    pack(&run.key, &result, &summary, tables).map(Some).map_err(|why| why.to_string())
+    pack(&run.key, &result, &summary, keep).map(Some).map_err(|why| why.to_string())
 }
 
 /// Which cells failed or have unfinished flows, and why.

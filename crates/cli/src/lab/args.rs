@@ -30,11 +30,11 @@ BPF programs is for root.";
 pub(crate) enum LabCommand {
     /// Make a lab
     Up(UpArgs),
-    /// Remove a lab, complete or not, and end what runs in it
+    /// Remove a lab, even an incomplete one, and end its processes
     Down(DownArgs),
-    /// Make a lab, run a scenario's traffic on it with the real datapath, write results, and remove the lab
+    /// Create a lab, run a scenario's traffic on it with the real datapath, write results, and remove the lab
     Run(RunArgs),
-    /// List the labs there are
+    /// List labs
     List {
         /// Print it as JSON
         #[arg(long)]
@@ -50,15 +50,15 @@ pub(crate) enum LabCommand {
     },
     /// Run a program on a host or switch, or an application (MPI) on all hosts
     Exec(Box<ExecArgs>),
-    /// Break a link, or mend it
+    /// Break or repair a link
     Fail {
         #[command(flatten)]
         which: Which,
         /// Link, by the names of its ends: leaf0-spine1
         link: String,
-        /// What becomes of it: down loses all packets, without notice to anybody
+        /// New state: a link that is down loses all packets without notice
         state: State,
-        /// Time until routes avoid the link, or use it again; "never" leaves them alone
+        /// Time until routes avoid the link or use it again; "never" does not change routes
         #[arg(long, value_name = "TIME", default_value = "1ms")]
         reroute_after: RerouteAfter,
     },
@@ -146,7 +146,7 @@ pub(crate) struct RunArgs {
     pub(crate) settings: SettingsArgs,
     #[command(flatten)]
     pub(crate) changes: Changes,
-    /// Simulate the scenario, too, and put both side by side
+    /// Also simulate the scenario, and compare both
     #[arg(long)]
     pub(crate) simulate: bool,
     /// Result folder [default: results/NAME-lab-seedN]. An existing one is replaced only if it holds results

@@ -66,7 +66,9 @@ pub(super) fn env(args: &EnvArgs) -> Result<Outcome, Failure> {
 fn with_others(folder: &Path, set: Option<OsString>) -> Result<String, Failure> {
     let folder = text(folder)?;
     if folder.contains(':') {
-        return Err(Failure::Input(format!("{folder}: a colon parts the folders of FI_PROVIDER_PATH")));
+        return Err(Failure::Input(format!(
+            "{folder}: FI_PROVIDER_PATH cannot contain this folder, because a colon separates folders in it"
+        )));
     }
     let Some(set) = set else { return Ok(folder.to_owned()) };
     let set = text(&set)?;

@@ -20,9 +20,9 @@ pub(crate) struct OfiArgs {
 
 #[derive(Debug, Subcommand)]
 enum OfiCommand {
-    /// Print the variables with which programs take the provider: eval "$(pathweave ofi env)"
+    /// Print the shell variables that make programs use the provider: eval "$(pathweave ofi env)"
     Env(env::EnvArgs),
-    /// Say what the provider offers in this environment, or why nothing
+    /// Print what the provider offers in this environment, or why it offers nothing
     Info(info::InfoArgs),
 }
 

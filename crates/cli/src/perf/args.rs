@@ -30,7 +30,7 @@ pub(crate) struct PerfArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PerfCommand {
-    /// Serve clients, one after the other and several at once, until Ctrl-C or as many as --clients says
+    /// Serve clients, several at once, until Ctrl-C or until --clients have been served
     Server(ServerArgs),
     /// Measure against a server
     Client(ClientArgs),
@@ -51,7 +51,7 @@ pub(crate) struct ServerArgs {
     /// sizes counts once [default: serve until Ctrl-C]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) clients: Option<u64>,
-    /// Say nothing but errors and where it serves
+    /// Print only errors and the address
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
     /// When it ends, print as JSON what each client measured, on standard output and nothing else there
@@ -131,13 +131,13 @@ pub(crate) struct DeviceArgs {
     pub(crate) line_rate: Rate,
     #[command(flatten)]
     pub(crate) protection: ProtectionArgs,
-    /// Look for packets without a rest; takes a whole core
+    /// Poll for packets all the time; takes a whole core
     #[arg(long, conflicts_with = "blocking")]
     pub(crate) busy_poll: bool,
     /// Always sleep when there is nothing to do [default: sleep, but look for answers that come at once]
     #[arg(long)]
     pub(crate) blocking: bool,
-    /// Stay on this core
+    /// Run on this core only
     #[arg(long, value_name = "N")]
     pub(crate) cpu: Option<usize>,
     /// Who sends and receives packets: the thread that posts work, or one of the device's own

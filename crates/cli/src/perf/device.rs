@@ -80,7 +80,7 @@ fn stay_on(core: usize) -> Result<(), Failure> {
     let wrong = |why: String| Failure::Input(format!("--cpu {core}: {why}"));
     let mut cores = rustix::thread::CpuSet::new();
     if core >= rustix::thread::CpuSet::MAX_CPU {
-        return Err(wrong(format!("allowed are 0 to {}", rustix::thread::CpuSet::MAX_CPU - 1)));
+        return Err(wrong(format!("allowed: 0 to {}", rustix::thread::CpuSet::MAX_CPU - 1)));
     }
     cores.set(core);
     rustix::thread::sched_setaffinity(None, &cores).map_err(|why| {
@@ -113,7 +113,7 @@ pub(crate) fn resolve(text: &str) -> Result<SocketAddr, Failure> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) => {
             let port = port.parse().map_err(|_| {
-                Failure::Input(format!("{text}: {port:?} is no port; allowed are 1 to 65535"))
+                Failure::Input(format!("{text}: {port:?} is not a port; allowed: 1 to 65535"))
             })?;
             (host, port)
         }
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!((all.0.port(), all.1), (18_515, vec!["127.0.0.2:7".parse().unwrap()]));
         assert!(resolve_all("127.0.0.1,127.0.0.2:70000").is_err());
         let wrong = |text| resolve(text).unwrap_err().render(pathweave_scenario::Style::Plain);
-        assert!(wrong("127.0.0.1:70000").contains("\"70000\" is no port"));
+        assert!(wrong("127.0.0.1:70000").contains("\"70000\" is not a port"));
         assert!(wrong("no host").contains("no address of that name"));
     }
 }

@@ -3,16 +3,17 @@
 mod body;
 mod index;
 mod path;
+mod remake;
 mod scan;
 mod serve;
 
 use clap::Args;
-use pathweave_scenario::units::{did_you_mean, nearest};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::failure::{Failure, Outcome};
+use crate::folder;
 use crate::interrupt::Interrupt;
 use crate::terminal;
 
@@ -22,16 +23,16 @@ const USUAL_PORT: u16 = 8642;
 // What documents an argument is its help text.
 #[derive(Args, Debug)]
 pub(crate) struct ViewArgs {
-    /// Folder of results; those in folders below it are found, too
+    /// Folder of results, including its subfolders
     #[arg(value_name = "DIR", default_value = "results")]
     pub(crate) folder: PathBuf,
-    /// Port on 127.0.0.1; 0 takes a free one [default: 8642, or a free one where that is taken]
+    /// Port on 127.0.0.1; 0 chooses a free one [default: 8642, or a free one if that is in use]
     #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
 }
 
 pub(crate) fn view(args: &ViewArgs) -> Result<Outcome, Failure> {
-    let folder = folder(&args.folder)?;
+    let folder = folder::existing(&args.folder, "serve")?;
     let listener = listen(args.port)?;
     let address = listener.local_addr().map_err(|why| system(&why))?;
     let interrupt = Interrupt::listen_saying("stopping")?;
@@ -39,29 +40,6 @@ pub(crate) fn view(args: &ViewArgs) -> Result<Outcome, Failure> {
     terminal::note(&format!("serving {} to this machine; Ctrl-C ends it", args.folder.display()));
     serve::serve(listener, folder, &interrupt).map_err(|why| system(&why))?;
     Ok(Outcome::Done)
-}
-
-/// The folder as the system names it, without links.
-fn folder(named: &Path) -> Result<PathBuf, Failure> {
-    let refuse = |why: String| Err(Failure::Input(format!("cannot serve {}: {why}", named.display())));
-    match named.canonicalize() {
-        Ok(folder) if folder.is_dir() => Ok(folder),
-        Ok(_) => refuse("it is no folder; name the folder it is in".to_owned()),
-        Err(why) if why.kind() == io::ErrorKind::NotFound => {
-            refuse(format!("there is no such folder{}", did_you_mean(neighbour(named).as_deref())))
-        }
-        Err(why) => refuse(why.to_string()),
-    }
-}
-
-/// The folder beside the one that is not there whose name is nearest.
-fn neighbour(named: &Path) -> Option<String> {
-    let parent = named.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let entries = parent.unwrap_or(Path::new(".")).read_dir().ok()?.flatten();
-    let folders = entries.filter(|entry| entry.path().is_dir());
-    let names: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    let found = nearest(named.file_name()?.to_str()?, names.iter().map(String::as_str))?;
-    Some(parent.map_or_else(|| found.to_owned(), |parent| parent.join(found).display().to_string()))
 }
 
 fn listen(port: Option<u16>) -> Result<TcpListener, Failure> {

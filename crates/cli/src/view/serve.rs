@@ -22,12 +22,15 @@ use tokio::time::timeout;
 use super::body::Content;
 use super::index::Index;
 use super::path::resolve;
+use super::remake::Remade;
 use crate::interrupt::Interrupt;
 
 /// The page, built from `web/`.
 const PAGE: &str = include_str!("../../viewer/view.html");
 /// Where the page asks for the index: no name of a result begins with a point.
 const INDEX: &str = "/.index.json";
+/// Browsers say with it where a request comes from; https://www.w3.org/TR/fetch-metadata/.
+const FETCH_SITE: &str = "sec-fetch-site";
 /// Connections at a time; further ones wait.
 const MOST_CONNECTIONS: usize = 64;
 /// A client that says nothing for as long is cut off.
@@ -43,13 +46,14 @@ struct Site {
     root: PathBuf,
     port: u16,
     index: Mutex<Index>,
+    remade: Remade,
 }
 
 /// Serves `root` until the user interrupts.
 pub(super) fn serve(listener: TcpListener, root: PathBuf, interrupt: &Interrupt) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let port = listener.local_addr()?.port();
-    let site = Arc::new(Site { index: Mutex::new(Index::of(&root)), root, port });
+    let site = Arc::new(Site { index: Mutex::new(Index::of(&root)), remade: Remade::default(), root, port });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(accept(listener, &site, interrupt))?;
     // Who reads a large file just now has lost it; nothing else is under way.
@@ -119,8 +123,23 @@ impl Site {
             path => match resolve(&self.root, path) {
                 Some(found) if found.is_dir() => opened(&found, path),
                 Some(found) => file(&found),
+                None if asked_by_our_page(request.headers().get(FETCH_SITE)) => self.remade(path),
                 None => plain(StatusCode::NOT_FOUND),
             },
+        }
+    }
+
+    /// The report of a sweep's run that was not kept.
+    fn remade(&self, path: &str) -> Answer {
+        let folder = path.strip_suffix("/report.html").and_then(|folder| resolve(&self.root, folder));
+        match folder.and_then(|folder| self.remade.report(&folder)) {
+            Some(Ok(page)) => with_type(Content::text(page), "text/html; charset=utf-8"),
+            Some(Err(why)) => {
+                let mut answer = with_type(Content::text(why), "text/plain; charset=utf-8");
+                *answer.status_mut() = StatusCode::CONFLICT;
+                answer
+            }
+            None => plain(StatusCode::NOT_FOUND),
         }
     }
 
@@ -129,6 +148,12 @@ impl Site {
         let names = ["127.0.0.1", "localhost"];
         names.iter().any(|name| host == format!("{name}:{}", self.port) || (self.port == 80 && host == *name))
     }
+}
+
+/// Whether what asks is a person, a page of ours or a program, and not a page of another site, which should not make this
+/// machine work.
+fn asked_by_our_page(site: Option<&HeaderValue>) -> bool {
+    site.is_none_or(|site| site == "same-origin" || site == "none")
 }
 
 /// A folder has a page that leads on.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Finding;
 use super::table::Table;
 use crate::human::Quantity;
+use crate::records::Direction;
 
 pub(super) const FLOW_COLUMNS: &[&str] = &[
     "flow",
@@ -27,6 +28,7 @@ pub(super) const LINK_COLUMNS: &[&str] = &[
     "to",
     "from_node",
     "tier",
+    "direction",
     "tx_bytes",
     "utilisation_ratio",
     "pfc_pauses",
@@ -100,8 +102,8 @@ impl Run {
             slowest.get(slowest.len() / 100).map_or(f64::NAN, |&row| self.flows.number("slowdown", row));
         let open = self.measured().filter(|&row| self.flows.text("status", row) != "finished").count();
         let uneven = self.most_uneven().filter(|balance| balance.over_mean >= UNEVEN);
-        let hosts = self.fullest(|tier| tier == 1.0);
-        let fabric = self.fullest(|tier| tier > 1.0);
+        let hosts = self.fullest(|row| self.of_host(row));
+        let fabric = self.fullest(|row| !self.of_host(row));
         let words = if open > 0 {
             format!("{open} flows did not finish: see the losses, the faults and summary.json")
         } else if tail.is_nan() || tail < LATE {
@@ -155,9 +157,14 @@ impl Run {
         Finding { about: "result", words, evidence: "flows.parquet: slowdown, fct_ns, size_bytes" }
     }
 
-    /// The link of some tiers that was busy longest, and which share of the run.
-    fn fullest(&self, tiers: impl Fn(f64) -> bool) -> Option<(usize, f64)> {
-        let rows = (0..self.links.rows).filter(|&row| tiers(self.links.number("tier", row)));
+    /// Whether the link has a host at one end.
+    fn of_host(&self, row: usize) -> bool {
+        self.links.number("tier", row) == 0.0 && self.links.text("direction", row) != Direction::Level.name()
+    }
+
+    /// The one of some links that was busy longest, and which share of the run.
+    fn fullest(&self, which: impl Fn(usize) -> bool) -> Option<(usize, f64)> {
+        let rows = (0..self.links.rows).filter(|&row| which(row));
         rows.map(|row| (row, self.links.number("utilisation_ratio", row))).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
@@ -166,7 +173,7 @@ impl Run {
         let share = |row: usize| self.links.number("utilisation_ratio", row);
         rows.sort_by(|&a, &b| share(b).total_cmp(&share(a)));
         let mean = |host: bool| {
-            let of = rows.iter().filter(|&&row| (self.links.number("tier", row) == 1.0) == host);
+            let of = rows.iter().filter(|&&row| self.of_host(row) == host);
             let (sum, n) = of.fold((0.0, 0), |(sum, n), &row| (sum + share(row), n + 1));
             (n > 0).then(|| percent(sum / f64::from(n)))
         };
@@ -193,19 +200,10 @@ impl Run {
     /// The switch whose links up differ most in what they carried; only upwards a switch has a choice.
     fn most_uneven(&self) -> Option<Balance> {
         let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-        // The lowest and the highest tier of the links of a node: those of the highest lead up where it has others below.
-        let mut tiers: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-        let node = |row: usize| self.links.number("from_node", row) as u64;
-        let tier = |row: usize| self.links.number("tier", row) as u64;
-        for row in 0..self.links.rows {
-            let known = tiers.entry(node(row)).or_insert((tier(row), tier(row)));
-            *known = (tier(row).min(known.0), tier(row).max(known.1));
-        }
-        for row in (0..self.links.rows).filter(|&row| tier(row) > 1) {
-            let (lowest, highest) = tiers[&node(row)];
-            if lowest < tier(row) && tier(row) == highest {
-                groups.entry(node(row)).or_default().push(row);
-            }
+        let up =
+            |row: &usize| self.links.text("direction", *row) == Direction::Up.name() && !self.of_host(*row);
+        for row in (0..self.links.rows).filter(up) {
+            groups.entry(self.links.number("from_node", row) as u64).or_default().push(row);
         }
         let carried = |row: usize| self.links.number("tx_bytes", row);
         let balance = |rows: Vec<usize>| {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::blocks::Blocks;
 use crate::human::Quantity;
 use crate::records::{LinkTotals, NodeKind, RunResult};
 use crate::template::escape;
@@ -10,9 +11,9 @@ const WIDTH: f64 = 440.0;
 const LEFT: f64 = 8.0;
 const ROW: f64 = 104.0;
 const TOP: f64 = 24.0;
-/// Halves of links drawn at most; those that differ most are.
-const MOST: usize = 3_000;
-/// Links that say in a tooltip what they carry.
+/// Links, or bundles of links, of which each has a line. Of more links than this, those between two blocks are a line.
+const MOST: usize = 1_500;
+/// Lines that say in a tooltip what they carry.
 const EXPLAINED: usize = 60;
 
 /// The picture; nothing where the two runs are not of one topology, or no link differs.
@@ -20,68 +21,147 @@ pub(super) fn svg(base: &RunResult, other: &RunResult) -> Option<String> {
     if base.links.len() != other.links.len() || base.nodes != other.nodes {
         return None;
     }
-    let drawn = drawn(base);
-    let differences = differences(base, other, &drawn);
+    let sketch = Sketch::of(base);
+    let differences = differences(base, other, &sketch);
     let scale = differences.first().map(|d| d.1.unsigned_abs()).filter(|&most| most > 0)?;
-    let places = places(base, &drawn);
-    let height = TOP + places.rows.saturating_sub(1) as f64 * ROW + 14.0;
+    let places = places(&sketch);
     let names = (&base.info.name, &other.info.name);
-    let mut out = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"What links carry under {} and under {}\">",
-        escape(names.0),
-        escape(names.1)
-    );
-    let shown = differences.iter().take(MOST).enumerate().rev();
+    let mut out = opened(&places, &format!("What links carry under {} and under {}", names.0, names.1));
     // What differs most on top.
-    out.extend(shown.map(|(rank, &(link, difference))| {
+    out.extend(differences.iter().enumerate().rev().map(|(rank, &(line, difference))| {
         let strength = (difference.unsigned_abs() as f64 / scale as f64).sqrt();
         let class = if difference > 0 { "more" } else { "less" };
+        let line = &sketch.lines[line];
         let words = (rank < EXPLAINED).then(|| {
-            let carried = |run: &RunResult| Quantity::Bytes.show(run.links[link].tx_bytes as f64);
+            let carried = |run: &RunResult| sketch.said(line, Quantity::Bytes, |link| carried(run, link));
             format!(
                 "{}: {} under {}, {} under {}",
-                ends(base, link),
+                sketch.ends(line),
                 carried(base),
                 names.0,
                 carried(other),
                 names.1
             )
         });
-        places.line(&base.links[link], class, strength, words.as_deref())
+        places.line(line, class, strength, words.as_deref())
     }));
     out += &places.nodes();
     let most = Quantity::Bytes.show(scale as f64);
-    Some(out + &format!("</svg>{}", key(names.1, names.0, &most)))
+    Some(out + &format!("</svg>{}{}", key(names.1, names.0, &most), sketch.note()))
 }
 
 /// How busy the links of one run were; nothing where it has none.
 pub(super) fn of_one(run: &RunResult) -> Option<String> {
-    let drawn = drawn(run);
+    let sketch = Sketch::of(run);
     let share = |link: usize| run.links[link].utilisation(run.info.simulated_ps);
-    let mut busiest = drawn.clone();
-    busiest.sort_by(|&a, &b| share(b).total_cmp(&share(a)));
-    let most = share(*busiest.first()?);
-    let places = places(run, &drawn);
-    let mut out = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"How busy the links were\">",
-        TOP + places.rows.saturating_sub(1) as f64 * ROW + 14.0
-    );
-    out.extend(busiest.iter().take(MOST).enumerate().rev().map(|(rank, &link)| {
-        let percent = Quantity::Percent.show(share(link));
-        let words = (rank < EXPLAINED).then(|| format!("{}: busy {percent} of the time", ends(run, link)));
-        places.line(&run.links[link], "busy", share(link).clamp(0.0, 1.0).powi(2), words.as_deref())
+    let fullest = |line: &Line| line.links.iter().copied().max_by(|&a, &b| share(a).total_cmp(&share(b)));
+    let mut busiest: Vec<(&Line, usize)> =
+        sketch.lines.iter().filter_map(|line| Some((line, fullest(line)?))).collect();
+    busiest.sort_by(|a, b| share(b.1).total_cmp(&share(a.1)));
+    let most = busiest.first()?.1;
+    let places = places(&sketch);
+    let mut out = opened(&places, "How busy the links were");
+    out.extend(busiest.iter().enumerate().rev().map(|(rank, &(line, link))| {
+        let words = (rank < EXPLAINED).then(|| {
+            format!("{}: busy {} of the time", sketch.ends(line), sketch.said(line, Quantity::Percent, share))
+        });
+        places.line(line, "busy", share(link).clamp(0.0, 1.0).powi(2), words.as_deref())
     }));
     out += &places.nodes();
-    let busiest = format!("{} was busy {} of the time", ends(run, busiest[0]), Quantity::Percent.show(most));
-    Some(out + &format!("</svg><p class=\"mapkey\">0 %<i class=\"busy\"></i>100 %; {}</p>", escape(&busiest)))
-}
-
-fn ends(run: &RunResult, link: usize) -> String {
     let name = |node: u32| run.nodes.get(node as usize).map_or("?", |node| node.name.as_str());
-    format!("{} to {}", name(run.links[link].from_node), name(run.links[link].to_node))
+    let busiest = format!(
+        "{} to {} was busy {} of the time",
+        name(run.links[most].from_node),
+        name(run.links[most].to_node),
+        Quantity::Percent.show(share(most))
+    );
+    Some(
+        out + &format!(
+            "</svg><p class=\"mapkey\">0 %<i class=\"busy\"></i>100 %; {}</p>{}",
+            escape(&busiest),
+            sketch.note()
+        ),
+    )
 }
 
-/// Links between switches; a fabric of one switch has nothing else than links of hosts.
+fn opened(places: &Places, label: &str) -> String {
+    let height = TOP + places.rows.saturating_sub(1) as f64 * ROW + 14.0;
+    format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escape(label))
+}
+
+fn carried(run: &RunResult, link: usize) -> f64 {
+    run.links[link].tx_bytes as f64
+}
+
+/// What is drawn: ends and the lines between them. Of a large fabric these are blocks and all links from one to another.
+struct Sketch {
+    /// Name and tier of each end.
+    ends: Vec<(String, u8)>,
+    lines: Vec<Line>,
+    /// How many links the lines stand for, where they are blocks.
+    links: Option<usize>,
+}
+
+struct Line {
+    from: u32,
+    to: u32,
+    links: Vec<usize>,
+}
+
+impl Sketch {
+    /// Links between switches; a fabric of one switch has nothing else than links of hosts.
+    fn of(run: &RunResult) -> Sketch {
+        let drawn = drawn(run);
+        if drawn.len() <= MOST {
+            let line = |&link: &usize| Line {
+                from: run.links[link].from_node,
+                to: run.links[link].to_node,
+                links: vec![link],
+            };
+            let ends = run.nodes.iter().map(|node| (node.name.clone(), node.tier)).collect();
+            return Sketch { ends, lines: drawn.iter().map(line).collect(), links: None };
+        }
+        let blocks = Blocks::of(run);
+        let is_drawn = |links: &[usize]| drawn.binary_search(&links[0]).is_ok();
+        let pairs = blocks.pairs(run).into_iter().filter(|(_, links)| is_drawn(links));
+        Sketch {
+            ends: blocks.blocks.into_iter().map(|block| (block.name, block.tier)).collect(),
+            lines: pairs.map(|((from, to), links)| Line { from, to, links }).collect(),
+            links: Some(drawn.len()),
+        }
+    }
+
+    fn ends(&self, line: &Line) -> String {
+        let name = |end: u32| self.ends.get(end as usize).map_or("?", |(name, _)| name.as_str());
+        match line.links.len() {
+            1 => format!("{} to {}", name(line.from), name(line.to)),
+            n => format!("{} to {}, {n} links", name(line.from), name(line.to)),
+        }
+    }
+
+    /// The value of the one link, or the mean and the largest of several.
+    fn said(&self, line: &Line, quantity: Quantity, value: impl Fn(usize) -> f64) -> String {
+        let most = line.links.iter().map(|&link| value(link)).fold(0.0, f64::max);
+        if line.links.len() == 1 {
+            return quantity.show(most);
+        }
+        let mean = line.links.iter().map(|&link| value(link)).sum::<f64>() / line.links.len() as f64;
+        format!("mean {}, busiest {}", quantity.show(mean), quantity.show(most))
+    }
+
+    fn note(&self) -> String {
+        self.links.map_or(String::new(), |links| {
+            format!(
+                "<p class=\"mapkey\">Aggregated: a line is all links between two groups of switches ({} links in {}), coloured by \
+                 the busiest of them.</p>",
+                Quantity::Count.show(links as f64),
+                self.lines.len()
+            )
+        })
+    }
+}
+
+/// Links between switches, rising; a fabric of one switch has nothing else than links of hosts.
 fn drawn(run: &RunResult) -> Vec<usize> {
     let between_switches = |link: &LinkTotals| {
         [link.from_node, link.to_node].iter().all(|&n| run.nodes[n as usize].kind != NodeKind::Host)
@@ -99,12 +179,15 @@ fn key(name: &str, base: &str, most: &str) -> String {
     )
 }
 
-/// Bytes that each of `drawn` carries more under `other`, those that differ most first.
-fn differences(base: &RunResult, other: &RunResult, drawn: &[usize]) -> Vec<(usize, i64)> {
-    let carried = |run: &RunResult, link: usize| i64::try_from(run.links[link].tx_bytes).unwrap_or(i64::MAX);
-    let mut all: Vec<(usize, i64)> =
-        drawn.iter().map(|&link| (link, carried(other, link).saturating_sub(carried(base, link)))).collect();
-    all.sort_by_key(|&(link, difference)| (std::cmp::Reverse(difference.unsigned_abs()), link));
+/// Bytes that the busiest link of each line carries more under `other`, the lines that differ most first.
+fn differences(base: &RunResult, other: &RunResult, sketch: &Sketch) -> Vec<(usize, i64)> {
+    let most = |run: &RunResult, line: &Line| {
+        let most = line.links.iter().map(|&link| run.links[link].tx_bytes).max().unwrap_or(0);
+        i64::try_from(most).unwrap_or(i64::MAX)
+    };
+    let difference = |line: &Line| most(other, line).saturating_sub(most(base, line));
+    let mut all: Vec<(usize, i64)> = sketch.lines.iter().map(difference).enumerate().collect();
+    all.sort_by_key(|&(line, difference)| (std::cmp::Reverse(difference.unsigned_abs()), line));
     all
 }
 
@@ -117,13 +200,17 @@ struct Places {
 }
 
 impl Places {
-    /// The half of a link beside the node that it leaves; `strength` is 0 to 1.
-    fn line(&self, link: &LinkTotals, class: &str, strength: f64, words: Option<&str>) -> String {
-        let (Some(from), Some(to)) = (self.at.get(&link.from_node), self.at.get(&link.to_node)) else {
+    /// The half of a line beside the end that it leaves; `strength` is 0 to 1.
+    fn line(&self, line: &Line, class: &str, strength: f64, words: Option<&str>) -> String {
+        let (Some(from), Some(to)) = (self.at.get(&line.from), self.at.get(&line.to)) else {
             return String::new();
         };
-        // Links within a row bow out below it.
-        let bow = if from.1 == to.1 { (from.0 - to.0).abs().min(160.0) / 4.0 } else { 0.0 };
+        // Lines within a row bow out below it; those within a block are loops.
+        let bow = match line.from == line.to {
+            true => 10.0,
+            false if from.1 == to.1 => (from.0 - to.0).abs().min(160.0) / 4.0,
+            false => 0.0,
+        };
         let middle = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0 + bow);
         let title = words.map_or(String::new(), |words| format!("<title>{}</title>", escape(words)));
         format!(
@@ -147,15 +234,15 @@ impl Places {
     }
 }
 
-/// The ends of the links in rows, the highest tier on top.
-fn places(run: &RunResult, drawn: &[usize]) -> Places {
+/// The ends of the lines in rows, the highest tier on top.
+fn places(sketch: &Sketch) -> Places {
     let mut tiers: BTreeMap<std::cmp::Reverse<u8>, Vec<u32>> = BTreeMap::new();
-    let mut ends: Vec<u32> =
-        drawn.iter().flat_map(|&l| [run.links[l].from_node, run.links[l].to_node]).collect();
+    let mut ends: Vec<u32> = sketch.lines.iter().flat_map(|line| [line.from, line.to]).collect();
     ends.sort_unstable();
     ends.dedup();
-    for node in ends {
-        tiers.entry(std::cmp::Reverse(run.nodes[node as usize].tier)).or_default().push(node);
+    for end in ends {
+        let tier = sketch.ends.get(end as usize).map_or(0, |(_, tier)| *tier);
+        tiers.entry(std::cmp::Reverse(tier)).or_default().push(end);
     }
     let widest = tiers.values().map(Vec::len).max().unwrap_or(1) as f64;
     let mut places = Places {
@@ -167,9 +254,10 @@ fn places(run: &RunResult, drawn: &[usize]) -> Places {
     for (row, (tier, members)) in tiers.into_iter().enumerate() {
         let (y, room) = (TOP + row as f64 * ROW, (WIDTH - 2.0 * LEFT) / members.len() as f64);
         // As reports name them.
-        places.names.push((format!("tier {} ({})", tier.0, members.len()), y - 10.0));
-        for (i, node) in members.into_iter().enumerate() {
-            places.at.insert(node, (LEFT + (i as f64 + 0.5) * room, y));
+        let what = if sketch.links.is_some() { " blocks" } else { "" };
+        places.names.push((format!("tier {} ({}{what})", tier.0, members.len()), y - 10.0));
+        for (i, end) in members.into_iter().enumerate() {
+            places.at.insert(end, (LEFT + (i as f64 + 0.5) * room, y));
         }
     }
     places
@@ -209,7 +297,7 @@ mod tests {
     #[test]
     fn links_between_switches_show_what_they_carry_more_or_less() {
         let (a, b) = (run("a", [9_000, 1_000, 5_000]), run("<b>", [1_000, 3_000, 1_000]));
-        assert_eq!(differences(&a, &b, &[1, 2]), [(2, -4_000), (1, 2_000)]);
+        assert_eq!(differences(&a, &b, &Sketch::of(&a)), [(1, -4_000), (0, 2_000)]);
         let svg = svg(&a, &b).unwrap();
         assert_eq!(svg.matches("<path").count(), 2, "the link of the host is left out");
         assert!(svg.contains("<title>n2 to n1: 5.000 KB under a, 1.000 KB under &lt;b&gt;</title>"), "{svg}");
@@ -230,6 +318,41 @@ mod tests {
             "busiest on top"
         );
         assert!(of_one(&RunResult::default()).is_none());
+    }
+
+    /// 60 switches below 30, each with a link to each, both ways: 3,600 links.
+    #[test]
+    fn a_large_fabric_is_drawn_in_blocks_and_says_so() {
+        let wide = |name: &str, hot: u64| {
+            let mut run = RunResult::default();
+            run.info.name = name.to_owned();
+            run.info.simulated_ps = 1_000;
+            for node in 0..90 {
+                let (kind, tier) = (NodeKind::Switch, u8::from(node >= 60));
+                run.nodes.push(NodeInfo { node, name: format!("s{node}"), kind, tier, pod: None });
+            }
+            for (from_node, to_node) in (0..60).flat_map(|a| (60..90).flat_map(move |b| [(a, b), (b, a)])) {
+                let link = run.links.len() as u32;
+                let tx_bytes = if (from_node, to_node) == (0, 60) { hot } else { 100 };
+                run.links.push(LinkTotals {
+                    link,
+                    from_node,
+                    to_node,
+                    tx_bytes,
+                    busy_ps: tx_bytes,
+                    ..LinkTotals::default()
+                });
+            }
+            run
+        };
+        let (a, b) = (wide("a", 900), wide("b", 100));
+        let svg = svg(&a, &b).unwrap();
+        // 16 blocks below 15 or 16, both ways.
+        assert_eq!(svg.matches("<path").count(), 2 * 16 * 16);
+        assert!(svg.contains("Aggregated") && svg.contains("3,600 links in 512"), "{svg}");
+        assert!(svg.contains("s0 to s2 to s60, 3 links: mean 366.7 B, busiest 900.0 B under a, mean 100.0 B, busiest 100.0 B under b"), "{svg}");
+        assert!(svg.contains("800.0 B less"), "{svg}");
+        assert!(of_one(&a).unwrap().contains("s0 to s60 was busy 90.00 % of the time"));
     }
 
     #[test]

@@ -1,22 +1,36 @@
-//! Links and what they carried, where they are: each link of a small topology, matrices of a large one.
+//! Links and what they carried, where they are: each link of a small topology; of a large one blocks of nodes with the links
+//! between them, and matrices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::{Budget, rounded};
+use crate::blocks::Blocks;
 use crate::columns::ns;
-use crate::records::{NodeKind, RunResult};
-use crate::summary_fabric::direction;
+use crate::records::{Direction, NodeKind, RunResult};
 
-/// What is drawn. A *row* is what has one colour: a link, or links that share a cell of a matrix.
+/// What is drawn. A *row* is what has one colour: a link, or links that are drawn as one.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case", tag = "mode")]
-pub(super) enum Fabric {
-    /// Every node and link; a row a link.
-    Graph { nodes: Vec<Node>, totals: Totals, from: Vec<u32>, to: Vec<u32> },
-    /// A matrix for each tier and direction; a row a cell.
-    Matrices { panels: Vec<Panel>, totals: Totals },
+pub(super) struct Fabric {
+    nodes: Vec<Node>,
+    totals: Totals,
+    /// For each line of the picture the node it leaves; its place is its row.
+    from: Vec<u32>,
+    to: Vec<u32>,
+    /// Where nodes are blocks of nodes and lines all links between two blocks.
+    blocks: Option<Aggregated>,
+}
+
+/// A large fabric. Its rows are the lines between blocks, and behind them the cells of the matrices.
+#[derive(Debug, Serialize)]
+pub(super) struct Aggregated {
+    /// Nodes of each block.
+    nodes: Vec<usize>,
+    /// Links of each row.
+    links: Vec<u32>,
+    /// A matrix for each tier and direction.
+    panels: Vec<Panel>,
 }
 
 #[derive(Debug, Serialize)]
@@ -31,6 +45,8 @@ pub(super) struct Node {
 pub(super) struct Totals {
     /// Mean over its links.
     utilisation: Vec<f64>,
+    /// Of the busiest of its links; nothing where every row is one link.
+    busiest: Option<Vec<f64>>,
     /// Sums.
     tx_bytes: Vec<u64>,
     dropped: Vec<u64>,
@@ -46,7 +62,7 @@ pub(super) struct Totals {
 #[derive(Debug, Serialize)]
 pub(super) struct Panel {
     tier: u8,
-    direction: &'static str,
+    direction: Direction,
     owners: usize,
     ports: usize,
     first_row: usize,
@@ -57,56 +73,91 @@ pub(super) struct Panel {
     last_owner: String,
 }
 
-/// Which row each link is of.
+/// Which rows each link is of.
 pub(super) struct Rows {
-    /// By link.
-    pub(super) of_link: Vec<u32>,
+    /// By link: the link itself, or its cell of a matrix.
+    of_link: Vec<u32>,
+    /// By link: the line between blocks; empty where there are none.
+    of_block: Vec<u32>,
     /// Links of each row.
     pub(super) links: Vec<u32>,
 }
 
 impl Rows {
-    fn new(of_link: Vec<u32>, rows: usize) -> Self {
+    pub(super) fn new(of_link: Vec<u32>, of_block: Vec<u32>, rows: usize) -> Self {
         let mut links = vec![0; rows];
-        of_link.iter().for_each(|&row| links[row as usize] += 1);
-        Rows { of_link, links }
+        of_link.iter().chain(&of_block).for_each(|&row| links[row as usize] += 1);
+        Rows { of_link, of_block, links }
+    }
+
+    /// The rows of a link; none of a link that does not exist.
+    pub(super) fn of(&self, link: u32) -> impl Iterator<Item = usize> {
+        let of = |rows: &[u32]| rows.get(link as usize).map(|&row| row as usize);
+        of(&self.of_link).into_iter().chain(of(&self.of_block))
+    }
+
+    /// Whether rows are of several links.
+    pub(super) fn are_blocks(&self) -> bool {
+        !self.of_block.is_empty()
     }
 }
 
 /// The picture of the links of a run.
 pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, Rows) {
     if run.links.len() <= budget.links && run.nodes.len() <= budget.links {
-        let rows = Rows::new((0..run.links.len() as u32).collect(), run.links.len());
+        let rows = Rows::new((0..run.links.len() as u32).collect(), Vec::new(), run.links.len());
         let node = |n: &crate::NodeInfo| Node { name: n.name.clone(), kind: n.kind, tier: n.tier };
-        let fabric = Fabric::Graph {
+        let fabric = Fabric {
             nodes: run.nodes.iter().map(node).collect(),
             totals: totals(run, &rows),
             from: run.links.iter().map(|l| l.from_node).collect(),
             to: run.links.iter().map(|l| l.to_node).collect(),
+            blocks: None,
         };
         return (fabric, rows);
     }
-    let mut tiers: BTreeMap<(u8, u8, &'static str), Vec<usize>> = BTreeMap::new();
+    let blocks = Blocks::of(run);
+    let pairs = blocks.pairs(run);
+    let mut of_block = vec![0; run.links.len()];
+    for (row, links) in pairs.values().enumerate() {
+        links.iter().for_each(|&link| of_block[link] = row as u32);
+    }
+    let mut tiers: BTreeMap<(u8, Direction), Vec<usize>> = BTreeMap::new();
     for (number, link) in run.links.iter().enumerate() {
-        let (order, word) = direction(run, link.from_node, link.to_node);
-        tiers.entry((link.tier, order, word)).or_default().push(number);
+        tiers.entry((link.tier, link.direction)).or_default().push(number);
     }
     let cells = budget.links / tiers.len().max(1);
     let mut of_link = vec![0; run.links.len()];
     let mut panels: Vec<Panel> = Vec::new();
-    for ((tier, _, direction), links) in tiers {
-        let first_row = panels.last().map_or(0, |p| p.first_row + p.owners * p.ports);
-        panels.push(panel(run, (tier, direction), &links, cells, first_row, &mut of_link));
+    let end = |panels: &[Panel]| panels.last().map_or(pairs.len(), |p| p.first_row + p.owners * p.ports);
+    for (of, links) in tiers {
+        let first_row = end(&panels);
+        panels.push(panel(run, of, &links, cells, first_row, &mut of_link));
     }
-    let rows = panels.last().map_or(0, |p| p.first_row + p.owners * p.ports);
-    let rows = Rows::new(of_link, rows);
-    (Fabric::Matrices { panels, totals: totals(run, &rows) }, rows)
+    let rows = Rows::new(of_link, of_block, end(&panels));
+    let fabric = Fabric {
+        totals: totals(run, &rows),
+        from: pairs.keys().map(|&(from, _)| from).collect(),
+        to: pairs.keys().map(|&(_, to)| to).collect(),
+        blocks: Some(Aggregated {
+            nodes: blocks.blocks.iter().map(|block| block.nodes).collect(),
+            links: rows.links.clone(),
+            panels,
+        }),
+        nodes: blocks
+            .blocks
+            .into_iter()
+            .map(|block| Node { name: block.name, kind: block.kind, tier: block.tier })
+            .collect(),
+    };
+    (fabric, rows)
 }
 
 fn totals(run: &RunResult, rows: &Rows) -> Totals {
     let count = rows.links.len();
     let mut totals = Totals {
         utilisation: vec![0.0; count],
+        busiest: rows.are_blocks().then(|| vec![0.0; count]),
         tx_bytes: vec![0; count],
         dropped: vec![0; count],
         marked: vec![0; count],
@@ -114,23 +165,29 @@ fn totals(run: &RunResult, rows: &Rows) -> Totals {
         paused_ns: vec![0.0; count],
         max_queue_bytes: vec![0; count],
     };
-    for (link, &row) in run.links.iter().zip(&rows.of_link) {
-        let row = row as usize;
-        totals.utilisation[row] += link.utilisation(run.info.simulated_ps) / f64::from(rows.links[row]);
-        totals.tx_bytes[row] += link.tx_bytes;
-        totals.dropped[row] += link.dropped_packets;
-        totals.marked[row] += link.ecn_marked_packets;
-        totals.pauses[row] += link.pfc_pauses;
-        totals.paused_ns[row] += ns(link.paused_ps);
-        totals.max_queue_bytes[row] = totals.max_queue_bytes[row].max(link.max_queue_bytes);
+    for (number, link) in run.links.iter().enumerate() {
+        let used = link.utilisation(run.info.simulated_ps);
+        for row in rows.of(number as u32) {
+            totals.utilisation[row] += used / f64::from(rows.links[row]);
+            if let Some(busiest) = &mut totals.busiest {
+                busiest[row] = busiest[row].max(used);
+            }
+            totals.tx_bytes[row] += link.tx_bytes;
+            totals.dropped[row] += link.dropped_packets;
+            totals.marked[row] += link.ecn_marked_packets;
+            totals.pauses[row] += link.pfc_pauses;
+            totals.paused_ns[row] += ns(link.paused_ps);
+            totals.max_queue_bytes[row] = totals.max_queue_bytes[row].max(link.max_queue_bytes);
+        }
     }
-    totals.utilisation.iter_mut().chain(&mut totals.paused_ns).for_each(|v| *v = rounded(*v));
+    let busiest = totals.busiest.iter_mut().flatten();
+    totals.utilisation.iter_mut().chain(&mut totals.paused_ns).chain(busiest).for_each(|v| *v = rounded(*v));
     totals
 }
 
 fn panel(
     run: &RunResult,
-    (tier, direction): (u8, &'static str),
+    (tier, direction): (u8, Direction),
     links: &[usize],
     cells: usize,
     first_row: usize,

@@ -89,7 +89,7 @@ fn words(run: &RunResult, summary: &Summary) -> String {
     let mut out = match flows.finished {
         0 => format!("None of {} flows finished.", count(flows.count)),
         finished => format!(
-            "{} of {} flows finished: half of them in at most {} times what they take on an idle network, 99 of 100 in at most {} times.",
+            "{} of {} flows finished. Their slowdown, which is the completion time over that on an idle network, has median {} and P99 {}.",
             count(finished),
             count(flows.count),
             Quantity::Plain.show(flows.slowdown.p50),
@@ -97,7 +97,9 @@ fn words(run: &RunResult, summary: &Summary) -> String {
         ),
     };
     if flows.count > 0 {
-        for finding in explain::in_brief(run) {
+        // That flows did not finish has been said.
+        let said = |about: &str| about == "limited by" && flows.finished < flows.count;
+        for finding in explain::in_brief(run).into_iter().filter(|finding| !said(finding.about)) {
             let about = if finding.about == "limited by" { "What held them up" } else { "Faults" };
             out += &format!(" {about}: {}.", finding.words);
         }
@@ -155,9 +157,9 @@ pub(super) fn scenario(run: &RunResult, open: bool, budget: &Budget) -> String {
         (0..=budget.scenario_bytes.min(text.len())).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
     let cut = if end < text.len() { "\n# ... shortened; scenario.toml has all of it\n" } else { "" };
     let open = if open && text.lines().count() <= 40 { " open" } else { "" };
+    let name = if run.info.name.is_empty() { "run".to_owned() } else { escape(&run.info.name) };
     format!(
-        "<details{open}><summary>{}</summary><pre tabindex=\"0\">{}{cut}</pre></details>\n",
-        escape(&run.info.name),
+        "<details{open}><summary>{name}</summary><pre tabindex=\"0\" aria-label=\"Scenario of {name}\">{}{cut}</pre></details>\n",
         escape(&text[..end])
     )
 }

@@ -24,6 +24,8 @@ pub(super) struct Frames {
     time_ns: Vec<f64>,
     /// Rows are those of the fabric. Mean over the interval.
     utilisation: Option<Plane>,
+    /// The same of the busiest link of each row, where rows are of several.
+    busiest: Option<Plane>,
     /// Largest sample of the interval, bytes.
     queue_bytes: Option<Plane>,
     /// Packets dropped in the interval, of those recorded one by one.
@@ -65,13 +67,14 @@ struct Curve {
 
 /// The pictures of a run.
 pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
-    // Four pictures of the fabric, one of the hosts.
-    let wanted = 4 * rows.links.len();
+    // Four or five pictures of the fabric, one of the hosts.
+    let wanted = 5 * rows.links.len();
     let intervals = Intervals::from_series(&run.series, (budget.cells / wanted.max(1)).clamp(2, INSTANTS));
     let shown = [EventKind::Drop, EventKind::PfcPause, EventKind::PfcResume];
     let mut frames = Frames {
         time_ns: intervals.ends_ps.iter().map(|&t| rounded(ns(t))).collect(),
         utilisation: None,
+        busiest: None,
         queue_bytes: None,
         dropped: None,
         paused: None,
@@ -83,22 +86,31 @@ pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
         return frames;
     }
     let blank = |count: usize| vec![vec![0.0f64; intervals.len()]; count];
-    let row_of = |link: u32| rows.of_link.get(link as usize).map(|&row| row as usize);
     let links = rows.links.len();
 
     let (mut busy, mut queue) = (blank(links), blank(links));
+    let mut busiest = rows.are_blocks().then(|| Busiest { of_row: blank(links), ..Busiest::default() });
     let hosts = run.nodes.iter().filter(|n| n.kind == crate::NodeKind::Host).count();
     let hosts = if hosts * intervals.len() <= budget.cells / 4 { hosts } else { 0 };
     let mut rates = blank(hosts);
     for sample in &run.series {
         let at = intervals.at(sample.time_ps);
         let instants = f64::from(intervals.instants[at]);
-        match (sample.kind, row_of(sample.entity)) {
-            (SeriesKind::LinkUtilisation, Some(row)) => {
-                busy[row][at] += sample.value / instants / f64::from(rows.links[row]);
+        match sample.kind {
+            SeriesKind::LinkUtilisation => {
+                for row in rows.of(sample.entity) {
+                    busy[row][at] += sample.value / instants / f64::from(rows.links[row]);
+                }
+                if let Some(busiest) = &mut busiest {
+                    busiest.add(sample.entity, at, sample.value / instants, rows);
+                }
             }
-            (SeriesKind::QueueBytes, Some(row)) => queue[row][at] = queue[row][at].max(sample.value),
-            (SeriesKind::HostRateBps, _) => {
+            SeriesKind::QueueBytes => {
+                for row in rows.of(sample.entity) {
+                    queue[row][at] = queue[row][at].max(sample.value);
+                }
+            }
+            SeriesKind::HostRateBps => {
                 if let Some(rates) = rates.get_mut(sample.entity as usize) {
                     rates[at] += sample.value / instants;
                 }
@@ -107,13 +119,14 @@ pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
         }
     }
     frames.utilisation = Plane::from_rows(&busy);
+    frames.busiest = busiest.and_then(|busiest| Plane::from_rows(&busiest.finished(rows)));
     frames.queue_bytes = Plane::from_rows(&queue);
     frames.host_rate_bps = Plane::from_rows(&rates);
 
     let mut dropped = busy;
     dropped.iter_mut().flatten().for_each(|v| *v = 0.0);
     for event in run.events.iter().filter(|e| e.kind == EventKind::Drop) {
-        if let Some(row) = event.link.and_then(row_of) {
+        for row in event.link.into_iter().flat_map(|link| rows.of(link)) {
             dropped[row][intervals.at(event.time_ps)] += 1.0;
         }
     }
@@ -122,17 +135,52 @@ pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
     let mut paused = queue;
     paused.iter_mut().flatten().for_each(|v| *v = 0.0);
     for pause in super::pauses::pauses(run) {
-        let Some(row) = row_of(pause.link) else { continue };
         let (first, last) = (intervals.at(pause.from_ps), intervals.at(pause.until_ps));
-        for (at, paused) in (first..=last).zip(&mut paused[row][first..=last]) {
-            let (start, end) = (intervals.start(at), intervals.ends_ps[at]);
-            let held = pause.until_ps.min(end).saturating_sub(pause.from_ps.max(start));
-            *paused += held as f64 / (end - start).max(1) as f64 / f64::from(rows.links[row]);
+        for row in rows.of(pause.link) {
+            for (at, paused) in (first..=last).zip(&mut paused[row][first..=last]) {
+                let (start, end) = (intervals.start(at), intervals.ends_ps[at]);
+                let held = pause.until_ps.min(end).saturating_sub(pause.from_ps.max(start));
+                *paused += held as f64 / (end - start).max(1) as f64 / f64::from(rows.links[row]);
+            }
         }
     }
     frames.paused = Plane::from_rows(&paused);
     frames.flows = watched(run, &intervals);
     frames
+}
+
+/// The busiest link of each row in each interval. Samples come in order of time, so that an interval is over when the next one
+/// begins.
+#[derive(Default)]
+struct Busiest {
+    of_row: Vec<Vec<f64>>,
+    /// The interval under way, and what each link has of it.
+    at: usize,
+    of_link: BTreeMap<u32, f64>,
+}
+
+impl Busiest {
+    fn add(&mut self, link: u32, at: usize, used: f64, rows: &Rows) {
+        if at != self.at {
+            self.close(rows);
+            self.at = at;
+        }
+        *self.of_link.entry(link).or_default() += used;
+    }
+
+    fn close(&mut self, rows: &Rows) {
+        for (link, used) in std::mem::take(&mut self.of_link) {
+            for row in rows.of(link) {
+                let most = &mut self.of_row[row][self.at];
+                *most = most.max(used);
+            }
+        }
+    }
+
+    fn finished(mut self, rows: &Rows) -> Vec<Vec<f64>> {
+        self.close(rows);
+        self.of_row
+    }
 }
 
 fn watched(run: &RunResult, intervals: &Intervals) -> Vec<Watched> {
@@ -202,7 +250,7 @@ mod tests {
             let queue = if t == 301 { 5_000.0 } else { 10.0 };
             run.series.push(sample(t * 1_000, SeriesKind::QueueBytes, 0, queue));
         }
-        let rows = Rows { of_link: vec![0], links: vec![1] };
+        let rows = Rows::new(vec![0], Vec::new(), 1);
         let frames = frames(&run, &rows, &Budget::for_runs(1));
         // 600 instants, 3 to an interval.
         assert_eq!(frames.time_ns.len(), 200);
@@ -214,6 +262,27 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_several_links_have_the_mean_and_the_busiest() {
+        let mut run = RunResult::default();
+        for t in 1..=2u64 {
+            run.series.push(sample(t * 1_000, SeriesKind::LinkUtilisation, 0, 1.0));
+            run.series.push(sample(
+                t * 1_000,
+                SeriesKind::LinkUtilisation,
+                1,
+                if t == 1 { 0.0 } else { 0.5 },
+            ));
+        }
+        // Two links with a cell each and one line between blocks.
+        let rows = Rows::new(vec![1, 2], vec![0, 0], 3);
+        let frames = frames(&run, &rows, &Budget::for_runs(1));
+        let told = |plane: Option<Plane>| serde_json::to_value(plane).unwrap();
+        let expected = |rows: &[Vec<f64>]| told(Plane::from_rows(rows));
+        assert_eq!(told(frames.utilisation), expected(&[vec![0.5, 0.75], vec![1.0, 1.0], vec![0.0, 0.5]]));
+        assert_eq!(told(frames.busiest), expected(&[vec![1.0, 1.0], vec![1.0, 1.0], vec![0.0, 0.5]]));
+    }
+
+    #[test]
     fn idle_instants_are_idle_and_have_columns_of_their_own() {
         let mut run = RunResult::default();
         for t in 1..=4u64 {
@@ -222,7 +291,7 @@ mod tests {
                 run.series.push(sample(t * 1_000, SeriesKind::LinkUtilisation, 0, 0.5));
             }
         }
-        let rows = Rows { of_link: vec![0], links: vec![1] };
+        let rows = Rows::new(vec![0], Vec::new(), 1);
         let frames = frames(&run, &rows, &Budget::for_runs(1));
         assert_eq!(frames.time_ns, [1.0, 2.0, 3.0, 4.0]);
         let idle_between = Plane::from_rows(&[vec![0.5, 0.0, 0.0, 0.5]]);
@@ -251,7 +320,7 @@ mod tests {
                 add(t, SeriesKind::InflightBytes, 0, 0.0);
             }
         }
-        let rows = Rows { of_link: vec![], links: vec![] };
+        let rows = Rows::new(Vec::new(), Vec::new(), 0);
         let shares = |run: &RunResult, budget| -> Vec<Vec<Option<f64>>> {
             let frames = frames(run, &rows, &budget);
             frames.flows[0].curves.iter().map(|curve| curve.value.clone()).collect()

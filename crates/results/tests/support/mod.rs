@@ -65,14 +65,14 @@ fn topology(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
         let (name, kind, tier) = if i < hosts {
             (format!("h{i}"), NodeKind::Host, 0)
         } else if i < hosts + shape.tors {
-            (format!("tor{}", i - hosts), NodeKind::Switch, 1)
+            (format!("tor{}", i - hosts), NodeKind::Switch, 0)
         } else {
-            (format!("spine{}", i - hosts - shape.tors), NodeKind::Switch, 2)
+            (format!("spine{}", i - hosts - shape.tors), NodeKind::Switch, 1)
         };
         run.nodes.push(NodeInfo { node: i, name, kind, tier, pod: None });
     }
     let mut pair = |run: &mut RunResult, a: u32, b: u32, tier: u8| {
-        for (from, to) in [(a, b), (b, a)] {
+        for (from, to, direction) in [(a, b, Direction::Up), (b, a, Direction::Down)] {
             let used = (0.25 + 0.5 * rng.unit_f64() + 0.1 * shape.load).min(0.99);
             let link = run.links.len() as u32;
             let busy_ps = (END_PS as f64 * used) as u64;
@@ -83,6 +83,7 @@ fn topology(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
                 from_node: from,
                 to_node: to,
                 tier,
+                direction,
                 rate_bps: RATE_BPS,
                 tx_bytes: busy_ps / 80,
                 tx_packets: busy_ps / 80 / 4_096,
@@ -96,11 +97,11 @@ fn topology(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
         }
     };
     for h in 0..hosts {
-        pair(run, h, hosts + h / shape.hosts_per_tor, 1);
+        pair(run, h, hosts + h / shape.hosts_per_tor, 0);
     }
     for t in 0..shape.tors {
         for s in 0..shape.spines {
-            pair(run, hosts + t, hosts + shape.tors + s, 2);
+            pair(run, hosts + t, hosts + shape.tors + s, 1);
         }
     }
 }

@@ -164,6 +164,15 @@ impl Scenario {
             let field = FieldPath::root().key("observe.flows");
             found.push(out_of_range(field, &self.observe.flows.to_string(), "0 to 1000"));
         }
+        let follow = FieldPath::root().key("observe.follow");
+        let followed = self.observe.follow.len();
+        if self.observe.flows <= 1_000 && self.observe.flows as usize + followed > 1_000 {
+            let allowed = "1000 flows at most, those of `observe.flows` counted";
+            found.push(out_of_range(follow, &format!("a list of {followed}"), allowed));
+        } else if followed > 0 && self.observe.interval == Duration::ZERO {
+            let message = "`observe.follow` follows flows at each sample, and there are none";
+            found.push(Diagnostic::new(follow, message).allowed("set `observe.interval` above 0s"));
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod diagnostic;
 mod document;
+mod nearby;
 mod overrides;
 mod parse;
 mod path;
@@ -12,6 +13,7 @@ mod tree;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Style};
 pub use document::Document;
+pub use nearby::{Wanted, nearby};
 pub use overrides::Setting;
 pub(crate) use parse::{parse_document, read_document};
 pub use path::FieldPath;

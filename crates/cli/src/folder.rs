@@ -1,0 +1,23 @@
+//! Folders that are named on the command line.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pathweave_scenario::{Wanted, nearby};
+
+use crate::failure::Failure;
+
+/// The folder as the system names it, without links. `what` is what it is needed for: "serve".
+pub(crate) fn existing(named: &Path, what: &str) -> Result<PathBuf, Failure> {
+    let refuse = |why: String| Err(Failure::Input(format!("cannot {what} {}: {why}", named.display())));
+    match named.canonicalize() {
+        Ok(folder) if folder.is_dir() => Ok(folder),
+        Ok(_) => refuse("it is not a folder; name the folder that contains it".to_owned()),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            let near = nearby(named, Wanted::Folder);
+            let near = near.map_or(String::new(), |near| format!("; nearest: {}", near.display()));
+            refuse(format!("there is no such folder{near}"))
+        }
+        Err(why) => refuse(why.to_string()),
+    }
+}

@@ -1,0 +1,83 @@
+//! What was meant by the name of a file or folder that is not there.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use super::nearest;
+
+/// What a path should name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A folder.
+    Folder,
+    /// A file.
+    File,
+}
+
+/// What `named` was meant to be, if something there has a name like it: part by part, each that does not exist is taken for
+/// the nearest name in its place. `None` where `named` exists, or where nothing is near.
+///
+/// ```
+/// # use pathweave_scenario::{Wanted, nearby};
+/// # let folder = std::env::temp_dir().join(format!("nearby-{}", std::process::id()));
+/// # std::fs::create_dir_all(folder.join("results/incast")).unwrap();
+/// let meant = nearby(&folder.join("result/incats"), Wanted::Folder);
+/// assert_eq!(meant, Some(folder.join("results/incast")));
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// ```
+pub fn nearby(named: &Path, wanted: Wanted) -> Option<PathBuf> {
+    let parts: Vec<Component<'_>> = named.components().collect();
+    let mut found = PathBuf::new();
+    for (number, part) in parts.iter().enumerate() {
+        let kind = if number + 1 < parts.len() { Wanted::Folder } else { wanted };
+        let Component::Normal(name) = part else {
+            found.push(part);
+            continue;
+        };
+        let exact = found.join(name);
+        found = if is(&exact, kind) { exact } else { found.join(in_folder(&found, name, kind)?) };
+    }
+    (found != named).then_some(found)
+}
+
+/// The name in `folder` that is nearest to `name`.
+fn in_folder(folder: &Path, name: &OsStr, kind: Wanted) -> Option<String> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let entries = fs::read_dir(folder).ok()?.flatten().filter(|entry| is(&entry.path(), kind));
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    // Folders are read in any order.
+    names.sort();
+    nearest(name.to_str()?, names.iter().map(String::as_str)).map(str::to_owned)
+}
+
+fn is(path: &Path, kind: Wanted) -> bool {
+    match kind {
+        Wanted::Folder => path.is_dir(),
+        Wanted::File => path.is_file(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_of_a_path_is_what_it_is_nearest_to() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        fs::create_dir_all(root.join("results/incast-seed1")).unwrap();
+        fs::write(root.join("results/incast.toml"), "").unwrap();
+        let near = |named: &str, wanted| {
+            nearby(&root.join(named), wanted).map(|found| found.strip_prefix(root).unwrap().to_owned())
+        };
+        let path = |text: &str| Some(PathBuf::from(text));
+        assert_eq!(near("resluts", Wanted::Folder), path("results"));
+        assert_eq!(near("resluts/incast-sed1", Wanted::Folder), path("results/incast-seed1"));
+        assert_eq!(near("result/incsat.toml", Wanted::File), path("results/incast.toml"));
+        // A file is no folder, and the other way round.
+        assert_eq!(near("results/incast.tom", Wanted::Folder), None);
+        assert_eq!(near("results", Wanted::Folder), None, "it exists");
+        assert_eq!(near("nothing/at/all", Wanted::Folder), None);
+    }
+}
