@@ -117,6 +117,7 @@ impl Segment {
     }
 
     /// Copies bytes into a ring, around its end if need be.
+    #[inline]
     pub(crate) fn put(&self, to: Side, position: u64, bytes: &[u8]) {
         let at = (position % RING_BYTES as u64) as usize;
         assert!(bytes.len() <= RING_BYTES);
@@ -125,7 +126,10 @@ impl Segment {
         // that does so earlier reads rubbish and harms itself.
         unsafe {
             first.as_ptr().copy_to(self.ring(to).add(at), first.len());
-            rest.as_ptr().copy_to(self.ring(to), rest.len());
+            // A copy of nothing is a call all the same.
+            if !rest.is_empty() {
+                rest.as_ptr().copy_to(self.ring(to), rest.len());
+            }
         }
     }
 
@@ -133,6 +137,7 @@ impl Segment {
     ///
     /// # Safety
     /// `len` bytes from `into` on may be written.
+    #[inline]
     pub(crate) unsafe fn get(&self, to: Side, position: u64, into: *mut u8, len: usize) {
         let at = (position % RING_BYTES as u64) as usize;
         assert!(len <= RING_BYTES);
@@ -141,7 +146,9 @@ impl Segment {
         // are any bytes, as they may be anyhow. Where they go the caller vouches for.
         unsafe {
             into.copy_from(self.ring(to).add(at), first);
-            into.add(first).copy_from(self.ring(to), len - first);
+            if first < len {
+                into.add(first).copy_from(self.ring(to), len - first);
+            }
         }
     }
 }

@@ -210,16 +210,14 @@ impl Core {
             return false;
         }
         let Some(header) = self.engine.send_now(to, label, len as u64, data) else { return false };
-        // Receives that the header grants.
-        self.carry_out();
         let header = header.as_slice();
-        if let Some(neighbour) = self.neighbours.prompt(to) {
-            // There is room: nobody else writes there.
-            neighbour.lane.send(header.len() + len, |writer| {
-                writer.put(header);
-                spans.iter().for_each(|span| span.show(|bytes| writer.put(bytes)));
-            });
-        }
+        // There is room: nobody else writes there.
+        neighbour.lane.send(header.len() + len, |writer| {
+            writer.put(header);
+            spans.iter().for_each(|span| span.show(|bytes| writer.put(bytes)));
+        });
+        // Receives that the header grants: of a lane none are posted.
+        self.carry_out();
         true
     }
 
