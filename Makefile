@@ -22,7 +22,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo dist release test lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web site docs-serve soak miri tsan programs test-mpi test-fabtests clean provider install-provider
+.PHONY: help build demo dist release test lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-fabtests clean provider install-provider
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,7 @@ test: bare smoke ## All tests.
 	$(MAKE) test-python
 	$(MAKE) test-web
 	$(MAKE) site
+	.ci/hardware
 
 lint: $(VENV)/tools ## Formatting and lints, all features; types of the Python package.
 	$(CARGO) fmt --all --check
@@ -181,6 +182,17 @@ miri: ## Undefined behaviour in memory that the network and the application shar
 tsan: ## Races between threads of the datapath, by ThreadSanitizer of nightly Rust. Skipped without it.
 	@if test -d "$$(rustc +nightly --print sysroot 2>/dev/null)/lib/rustlib/src/rust/library"; then .ci/tsan $(or $(CARGO_TARGET_DIR),target)/tsan; \
 	else echo "skipped: there is no nightly Rust with its source (rustup toolchain install nightly --component rust-src)"; fi
+
+hardware: ## What the circuits of hardware/laps take of an FPGA, by Yosys, into docs/hardware.md. Skipped without it.
+	$(PYTHON) hardware/report.py
+
+# Random operations of each circuit and size, in tests that simulate them.
+COSIM_OPERATIONS ?= 10000000
+
+hardware-test: ## All tests of the circuits: lints, ten million random operations a size in Verilator, proofs by Yosys.
+	.ci/hardware
+	COSIM_OPERATIONS=$(COSIM_OPERATIONS) $(CARGO) test --locked -p pathweave-cosim -- --include-ignored --nocapture --test-threads 1
+	$(PYTHON) hardware/prove.py
 
 clean: ## Remove what was built.
 	$(CARGO) clean

@@ -30,6 +30,7 @@ __all__ = [
     "AllToAllWorkload",
     "AlphaUnit",
     "Announce",
+    "Arithmetic",
     "BdpWindow",
     "Cc",
     "ChakraWorkload",
@@ -1345,6 +1346,7 @@ class LapsPolicy(Table):
             fastest a moment ago where all paths are alike (permutations 2 to 5 % slower), with 1.5 detours cost 1 to 3
             % more.
         alpha_unit: What that is measured in: of delays around the threshold T the same in either. Default "noise".
+        arithmetic: How the weights of paths are computed. Default "float".
         decrease: What a decrease goes down to. Default "to_share".
         fabric_threshold: The threshold of the fabric's longest path, for `window_of = "fabric"`. 0: not known; the
             simulator works it out where sources choose their paths, elsewhere the window is as with "paths". Default
@@ -1363,6 +1365,7 @@ class LapsPolicy(Table):
     kind: ClassVar[str | None] = "laps"
     alpha: float | None = None
     alpha_unit: AlphaUnit | None = None
+    arithmetic: Arithmetic | None = None
     decrease: RateCut | None = None
     fabric_threshold: Time | None = None
     host_delay: Time | None = None
@@ -2805,6 +2808,13 @@ AlphaUnit: TypeAlias = Literal["noise", "delay", "threshold"]
 Announce: TypeAlias = Literal["first_packet", "post"]
 
 
+# How the weights of paths are computed.
+# "float": In floating point, by the equation.
+# "fixed": In the integers of the circuit in `hardware/laps`: delays in ticks of 1,024 ps that end at 17.2 ms, weights of
+#   24 bits.
+Arithmetic: TypeAlias = Literal["float", "fixed"]
+
+
 # a size with its unit, such as "8MB" or "4KiB"
 Size: TypeAlias = str
 
@@ -3085,6 +3095,7 @@ SchemeName: TypeAlias = Literal[
     "laps",
     "laps-published",
     "laps-code-2025",
+    "laps-hw",
     "laps-tcp",
     "letflow",
     "conga",

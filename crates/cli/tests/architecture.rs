@@ -14,7 +14,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Threads in rounds; what they do it does not know.
     ("crew", &[]),
     ("wire", &["units"]),
-    ("policy", &["units", "wire"]),
+    // What a circuit computes; the policies that are made as circuits use it.
+    ("hardware", &["units"]),
+    ("policy", &["units", "wire", "hardware"]),
     ("transport", &["units", "wire", "policy"]),
     ("secure", &["units", "wire"]),
     // Above queue pairs and below libfabric's interface; it knows neither.
@@ -89,6 +91,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Bindings: what Python sees of scenarios, runs, sweeps, results and pickers; and the program, for the wheel.
     ("python", &["heap", "units", "policy", "scenario", "results", "sim", "sweep", "cli"]),
     // Measures every layer alone, so it may see all of them; nothing depends on it.
+    // Starts what Verilator made of the circuits; tests compare it with crates of ours.
+    ("cosim", &[]),
     (
         "bench",
         &[
@@ -110,7 +114,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that build without std; `.ci/bare-target` builds them for a target that has none.
-const NO_STD: &[&str] = &["units", "wire", "policy", "transport", "tagged"];
+const NO_STD: &[&str] = &["units", "wire", "hardware", "policy", "transport", "tagged"];
 
 /// Crates that may look at the clock, open sockets and start threads.
 const MAY_TOUCH_THE_SYSTEM: &[&str] = &[
@@ -127,6 +131,7 @@ const MAY_TOUCH_THE_SYSTEM: &[&str] = &[
     "perf",
     "python",
     "bench",
+    "cosim",
 ];
 
 /// Lines of code a file may have, tests not counted.

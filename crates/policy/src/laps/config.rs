@@ -96,6 +96,17 @@ choice! {
 }
 
 choice! {
+    /// How the weights of paths are computed.
+    Arithmetic {
+        /// In floating point, by the equation.
+        #[default]
+        Float,
+        /// In the integers of the circuit in `hardware/laps`: delays in ticks of 1,024 ps that end at 17.2 ms, weights of 24 bits.
+        Fixed,
+    }
+}
+
+choice! {
     /// What `alpha` is measured in.
     AlphaUnit {
         /// As "delay", but at least forty times what two delays in a row of one path differ by. Where queues are made by
@@ -169,6 +180,8 @@ pub struct LapsConfig {
     pub fabric_threshold: Duration,
     /// What a decrease goes down to.
     pub decrease: RateCut,
+    /// How the weights of paths are computed.
+    pub arithmetic: Arithmetic,
 }
 
 impl Default for LapsConfig {
@@ -184,6 +197,7 @@ impl Default for LapsConfig {
             window_of: WindowOf::Paths,
             fabric_threshold: Duration::ZERO,
             decrease: RateCut::ToShare,
+            arithmetic: Arithmetic::Float,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! fastest path is congested.
 //!
 //! - `table`: what a host knows of its paths, shared by its queue pairs.
-//! - `spray`: the softmax. `rate`: algorithm 2. `calibration`: delays by clocks that differ.
+//! - `spray`: the softmax, and `circuit`: the same in integers; `weights`: either. `rate`: algorithm 2. `calibration`: delays by clocks that differ.
 //!
 //! Loss recovery is the transport's: by the order of packets on each path in the variants of the paper
 //! ([`Recovery::PathOrder`](crate::Recovery::PathOrder)), by time in the default ([`Recovery::Timed`](crate::Recovery::Timed)).
@@ -30,6 +30,7 @@
 //! the retry limit of the endpoint ends what is truly dead.
 
 mod calibration;
+mod circuit;
 mod code_2025;
 mod config;
 mod law;
@@ -37,6 +38,7 @@ mod published;
 mod rate;
 mod spray;
 mod table;
+mod weights;
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -54,7 +56,7 @@ use law::{Law, Probing};
 use rate::RateControl;
 use table::Pair;
 
-pub use config::{AlphaUnit, LapsConfig, LapsVariant, Limit, Margin, RateCut, WindowOf};
+pub use config::{AlphaUnit, Arithmetic, LapsConfig, LapsVariant, Limit, Margin, RateCut, WindowOf};
 pub use table::{LapsHost, TableSizes};
 
 /// A flow's state: its rate. What is known of paths is the host's.

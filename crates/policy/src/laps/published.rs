@@ -3,7 +3,7 @@
 
 use pathweave_units::{Duration, Rate};
 
-use super::config::{AlphaUnit, LapsConfig, LapsVariant, Limit, Margin, RateCut, WindowOf};
+use super::config::{AlphaUnit, Arithmetic, LapsConfig, LapsVariant, Limit, Margin, RateCut, WindowOf};
 use super::law::{AfterProbe, HoldOff, Law, Probing, Unmeasured};
 use crate::Treatment;
 
@@ -21,6 +21,7 @@ impl LapsConfig {
             window_of: WindowOf::Paths,
             fabric_threshold: Duration::ZERO,
             decrease: RateCut::Half,
+            arithmetic: Arithmetic::Float,
         }
     }
 }

@@ -263,4 +263,36 @@ mod tests {
             }
         }
     }
+
+    /// Where delays and instants are whole ticks, the circuit's rates are these, bit by bit.
+    #[test]
+    fn the_circuit_has_the_same_rates() {
+        use pathweave_hardware::{Cut, PathDelays, Rates, Ticks};
+        let ticks = |ticks: u64| Duration::from_ps(ticks * 1_024);
+        let mut rng = Rng::for_component(1, "test-circuit", 0);
+        for (config, cut) in [(LapsConfig::default(), Cut::ToShare), (PAPER(), Cut::Half)] {
+            let mut control = control(config);
+            let mut circuit = Rates::new(1, control.line, control.floor, cut);
+            let mut now = 0;
+            for _ in 0..20_000 {
+                now += u64::from(rng.below(20_000));
+                let fastest = u64::from(1 + rng.below(20_000));
+                let slowest = fastest + u64::from(rng.below(20_000));
+                let threshold = u64::from(1 + rng.below(20_000));
+                let seen = Delays {
+                    congested: fastest > threshold,
+                    fastest: ticks(fastest),
+                    slowest: ticks(slowest),
+                    threshold: ticks(threshold),
+                };
+                control.on_ack(Time::ZERO + ticks(now), &seen);
+                let [fastest, slowest, threshold] = [fastest, slowest, threshold].map(Ticks::new);
+                circuit.acknowledged(now, 0, PathDelays { fastest, slowest, threshold });
+                let entry = circuit.entry(0);
+                assert_eq!((entry.current, entry.expected), (control.current, control.expected));
+                assert_eq!(Time::ZERO + ticks(entry.next_increase), control.next_increase);
+                assert_eq!(Time::ZERO + ticks(entry.next_decrease), control.next_decrease);
+            }
+        }
+    }
 }

@@ -10,7 +10,7 @@ use super::calibration::Calibration;
 use super::config::{AlphaUnit, LapsConfig, MarginRule};
 use super::law::{AfterProbe, Law, Probing, Unmeasured};
 use super::rate::Delays;
-use super::spray::Spray;
+use super::weights::Weights;
 use crate::peers::{PeerIndex, PeerTable};
 use crate::shared::Store;
 use crate::{PathState, PathView, Peers, PolicyEnv};
@@ -57,7 +57,7 @@ struct Path {
 #[derive(Debug)]
 pub(super) struct Pair {
     paths: Box<[Path]>,
-    spray: Spray,
+    spray: Weights,
     /// T: the largest base of the paths in use.
     threshold: Duration,
     /// Unit of alpha, where it is more than the threshold.
@@ -98,7 +98,7 @@ impl Pair {
         let path = Path { base, real, updated: now, state: PathState::Up, measured: false, awaited: false };
         let paths = vec![path; usize::from(env.paths)].into_boxed_slice();
         let mut pair = Pair {
-            spray: Spray::new(paths.len()),
+            spray: Weights::new(config.arithmetic, paths.len()),
             threshold: Duration::ZERO,
             unit: Duration::ZERO,
             noise_ps: 0.0,
@@ -168,8 +168,9 @@ impl Pair {
         let usable = |path: &&Path| up == 0 || path.state == PathState::Up;
         let bases = self.paths.iter().filter(usable).map(|path| path.base);
         self.threshold = bases.max().expect("a queue pair has a path").max(Duration::from_ps(1));
-        let beta = self.rules.alpha / self.unit.max(self.threshold).as_ps() as f64;
-        self.spray.rebuild(beta, self.paths.iter().map(|path| usable(&path).then(|| path.real.as_ps())));
+        let unit = self.unit.max(self.threshold);
+        let delays = self.paths.iter().map(|path| usable(&path).then(|| path.real.as_ps()));
+        self.spray.rebuild(self.rules.alpha, unit, delays);
     }
 
     /// The shortest delay or the noise has become another: so has the unit of alpha. Weights are worked out anew once it

@@ -37,7 +37,7 @@ fn tcp() -> Scheme {
 /// between two of them. Where the source has no routes of its own, they are source ports.
 const PATHS: u16 = 64;
 
-fn scheme(policy: LapsConfig) -> Scheme {
+pub(super) fn scheme(policy: LapsConfig) -> Scheme {
     Scheme {
         recovery: common::UNORDERED,
         paths: PATHS,

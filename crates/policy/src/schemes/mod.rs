@@ -12,6 +12,7 @@ mod erd;
 mod info;
 mod laps;
 mod laps_code_2025;
+mod laps_hw;
 mod laps_published;
 mod letflow;
 mod mprdma;
@@ -67,6 +68,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
         laps::LAPS,
         laps_published::INFO,
         laps_code_2025::INFO,
+        laps_hw::INFO,
         laps::LAPS_TCP,
         letflow::LETFLOW,
         conga::CONGA,

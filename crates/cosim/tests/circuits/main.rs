@@ -1,0 +1,13 @@
+//! The circuits of `hardware/laps`, simulated by Verilator, against what `pathweave-hardware` says they do. Where there is no
+//! Verilator each test says so and ends.
+
+#![allow(clippy::print_stdout)] // What is skipped is said, and what long tests have measured.
+
+mod arithmetic;
+mod chooser;
+mod in_the_loop;
+mod parser;
+mod paths;
+mod rate;
+mod rings;
+mod support;

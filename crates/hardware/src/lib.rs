@@ -1,0 +1,31 @@
+//! LAPS as a circuit computes it: integers of fixed width, every bit defined. The circuit is in `hardware/laps`; this crate
+//! says what it must do, and the scheme `laps-hw` runs simulations with it.
+//!
+//! - [`Ticks`]: delays, in units of 1.024 ns.
+//! - [`Scale`] and [`weight`]: the exponential of the softmax as a multiplication, a table and a shift.
+//! - [`Chooser`]: weights of the paths of all destinations, and the draw.
+//! - [`Paths`]: the delay of each path, and which is to be probed.
+//! - [`Rates`]: the rate of each flow.
+//! - [`Rings`]: what is under way on each path, and what is lost.
+//!
+//! It has no clock: an operation sees exactly those before it. How many clocks each takes is the circuit's business.
+#![no_std]
+#![warn(missing_docs)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod chooser;
+mod paths;
+mod rate;
+mod rings;
+mod ticks;
+mod weight;
+
+pub use chooser::{Chooser, Choice};
+pub use paths::{LOOKED_AT, PathEntry, Paths};
+pub use rate::{Cut, PathDelays, RateEntry, Rates};
+pub use rings::{InFlight, Rings};
+pub use ticks::Ticks;
+pub use weight::{EXP2, FULL_WEIGHT, MAX_FACTOR, Scale, weight};

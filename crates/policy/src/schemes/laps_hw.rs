@@ -1,0 +1,18 @@
+//! LAPS with the weights of its circuit.
+
+use super::{SchemeInfo, laps};
+use crate::Scheme;
+use crate::laps::{Arithmetic, LapsConfig};
+
+pub(super) const INFO: SchemeInfo = SchemeInfo {
+    name: "laps-hw",
+    aliases: &[],
+    help: "LAPS whose softmax is computed in the integers of a circuit",
+    source: "LAPS (IEEE ToN 2026), section III-H; the circuit of hardware/laps",
+    make,
+};
+
+/// All else is the same, so that what differs is the arithmetic.
+fn make() -> Scheme {
+    laps::scheme(LapsConfig { arithmetic: Arithmetic::Fixed, ..LapsConfig::default() })
+}
