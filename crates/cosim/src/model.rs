@@ -51,10 +51,8 @@ impl Model {
     /// Starts a simulation of the circuit, in an arbitrary state. Builds the program unless that has been done since the sources
     /// changed.
     pub fn build(circuit: &Circuit<'_>) -> Result<Self, Error> {
-        let mut program = Command::new(built(circuit)?)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+        let mut program =
+            Command::new(built(circuit)?).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let stimuli = program.stdin.take();
         let responses = BufReader::new(program.stdout.take().expect("it is piped"));
         Ok(Model { program, stimuli, responses, words: circuit.words })
@@ -78,7 +76,9 @@ impl Model {
         let pipe = self.stimuli.as_mut().expect("it is open until the end");
         pipe.write_all(&bytes).and_then(|()| pipe.flush()).expect("the model reads");
         let mut answer = vec![0; batch.len() * comes_out * 4];
-        self.responses.read_exact(&mut answer).expect("the model answers; its vectors have the words of Circuit");
+        self.responses
+            .read_exact(&mut answer)
+            .expect("the model answers; its vectors have the words of Circuit");
         let word = |bytes: &[u8]| u32::from_ne_bytes(bytes.try_into().expect("four bytes"));
         answer.chunks_exact(comes_out * 4).map(|clock| clock.chunks_exact(4).map(word).collect()).collect()
     }
@@ -111,11 +111,23 @@ fn built(circuit: &Circuit<'_>) -> Result<PathBuf, Error> {
     }
     let top = format!("laps_{}_bench", circuit.bench);
     let mut command = Command::new("verilator");
-    command.args(["--cc", "--exe", "--build", "-j", "1", "-Wno-WIDTH", "-Wno-CMPCONST", "--x-initial", "unique"]);
+    command.args([
+        "--cc",
+        "--exe",
+        "--build",
+        "-j",
+        "1",
+        "-Wno-WIDTH",
+        "-Wno-CMPCONST",
+        "--x-initial",
+        "unique",
+    ]);
     command.args(["--prefix", "Vmodel", "-CFLAGS", "-O1", "--top-module", &top, "--Mdir"]).arg(&folder);
     command.args(circuit.parameters.iter().map(|(name, value)| format!("-G{name}={value}")));
     let table = sources.join("exp2.hex").canonicalize()?;
-    if fs::read_to_string(sources.join(format!("bench/{}_bench.sv", circuit.bench)))?.contains("parameter TABLE") {
+    if fs::read_to_string(sources.join(format!("bench/{}_bench.sv", circuit.bench)))?
+        .contains("parameter TABLE")
+    {
         command.arg(format!("-GTABLE=\"{}\"", table.display()));
     }
     let mut modules: Vec<PathBuf> =

@@ -178,8 +178,7 @@ mod tests {
         fn random(rng: &mut Rng, paths: usize, spread: f64) -> Self {
             let threshold_ps = 1e6 + rng.unit_f64() * 30e6;
             let least = rng.unit_f64() * 2.0 * threshold_ps;
-            let ps =
-                (0..paths).map(|_| (least + rng.unit_f64() * spread * threshold_ps) as u64).collect();
+            let ps = (0..paths).map(|_| (least + rng.unit_f64() * spread * threshold_ps) as u64).collect();
             Delays { ps, threshold_ps }
         }
         /// Of the circuit, and by the equation on the delays and the factor that it has.

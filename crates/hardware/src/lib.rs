@@ -23,7 +23,7 @@ mod rings;
 mod ticks;
 mod weight;
 
-pub use chooser::{Chooser, Choice};
+pub use chooser::{Choice, Chooser};
 pub use paths::{LOOKED_AT, PathEntry, Paths};
 pub use rate::{Cut, PathDelays, RateEntry, Rates};
 pub use rings::{InFlight, Rings};

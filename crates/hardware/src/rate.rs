@@ -67,8 +67,13 @@ impl Rates {
 
     /// A flow begins, at the line's rate.
     pub fn open(&mut self, flow: usize) {
-        self.flows[flow] =
-            RateEntry { current: self.line, expected: self.line, stage: 0, next_increase: 0, next_decrease: 0 };
+        self.flows[flow] = RateEntry {
+            current: self.line,
+            expected: self.line,
+            stage: 0,
+            next_increase: 0,
+            next_decrease: 0,
+        };
     }
 
     /// An acknowledgement of a flow has been taken in.

@@ -52,7 +52,9 @@ fn fixed_point_costs_less_than_seeds_differ() {
             let (a, spread) = mean_and_deviation(&float);
             let (b, _) = mean_and_deviation(&fixed);
             let percent = (b / a - 1.0) * 100.0;
-            println!("{sizes}, {what} of ten seeds: float {a:.1} us (seeds: +-{spread:.1}), fixed {b:.1} us ({percent:+.2} %)");
+            println!(
+                "{sizes}, {what} of ten seeds: float {a:.1} us (seeds: +-{spread:.1}), fixed {b:.1} us ({percent:+.2} %)"
+            );
             assert!((a - b).abs() < spread, "{sizes}, {what}: {a} and {b}, seeds {spread}");
         }
     }

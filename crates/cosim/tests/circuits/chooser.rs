@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use pathweave_cosim::{Circuit, Reader, Writer};
-use pathweave_hardware::{Chooser, Choice, Scale, Ticks};
+use pathweave_hardware::{Choice, Chooser, Scale, Ticks};
 use pathweave_units::Rng;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -48,7 +48,8 @@ pub(crate) struct Stimulus {
 }
 
 impl Stimulus {
-    pub(crate) const IDLE: Stimulus = Stimulus { reset: false, operation: Operation::Idle, scale: None, seed: None };
+    pub(crate) const IDLE: Stimulus =
+        Stimulus { reset: false, operation: Operation::Idle, scale: None, seed: None };
 
     pub(crate) fn operation(operation: Operation) -> Self {
         Stimulus { operation, ..Self::IDLE }
@@ -162,7 +163,8 @@ impl Bench {
             }
         };
         self.chosen.extend(path.filter(|_| !update));
-        let left_sums = path.map(|path| self.golden.left_sums(destination, path).collect()).unwrap_or_default();
+        let left_sums =
+            path.map(|path| self.golden.left_sums(destination, path).collect()).unwrap_or_default();
         let total = self.golden.total(destination);
         let result = Result { update, destination, path, weight, total, left_sums };
         self.due.push_back((self.clock + self.latency(), result));
@@ -314,7 +316,8 @@ fn sixty_four_and_256_paths_likewise() {
 #[test]
 #[ignore = "minutes: `make hardware-test`"]
 fn ten_million_random_operations_leave_no_difference() {
-    let operations = std::env::var("COSIM_OPERATIONS").map_or(10_000_000, |count| count.parse().expect("a number"));
+    let operations =
+        std::env::var("COSIM_OPERATIONS").map_or(10_000_000, |count| count.parse().expect("a number"));
     for levels in [3, 6, 8] {
         let Some(mut bench) = Bench::new(levels) else { return };
         let mut rng = Rng::for_component(2, "cosim", levels as u64);
@@ -345,7 +348,8 @@ fn a_million_choices_have_the_frequencies_of_the_exact_softmax() {
         bench.drain();
         let mut counts = vec![0u32; delays.len()];
         bench.chosen.iter().for_each(|&path| counts[path] += 1);
-        let weights: Vec<f64> = delays.iter().map(|&ticks| (-5.0 * f64::from(ticks) / 10_000.0).exp()).collect();
+        let weights: Vec<f64> =
+            delays.iter().map(|&ticks| (-5.0 * f64::from(ticks) / 10_000.0).exp()).collect();
         let sum: f64 = weights.iter().sum();
         let square: f64 = counts
             .iter()

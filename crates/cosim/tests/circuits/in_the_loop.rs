@@ -5,9 +5,11 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use pathweave_cosim::{Circuit, Model, Reader};
-use pathweave_hardware::{Chooser, Choice, Scale, Ticks};
+use pathweave_hardware::{Choice, Chooser, Scale, Ticks};
 use pathweave_policy::picker::{MakePicker, PathPicker, PickerConfig, ProgramPicker, Supply};
-use pathweave_policy::{Feedback, FeedbackKind, Member, PathState, PathView, PolicyCx, PolicyEnv, Sent, Want};
+use pathweave_policy::{
+    Feedback, FeedbackKind, Member, PathState, PathView, PolicyCx, PolicyEnv, Sent, Want,
+};
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sim::Quiet;
 use pathweave_units::{PathId, Rng, Time};
@@ -200,7 +202,8 @@ fn digest(by: By) -> (String, Vec<Option<u64>>) {
 
 #[test]
 fn the_simulator_sees_no_difference_between_circuit_and_integers() {
-    let circuit = Circuit { bench: "chooser", parameters: &[("PATH", 3), ("DESTINATION", DESTINATION)], words: WORDS };
+    let circuit =
+        Circuit { bench: "chooser", parameters: &[("PATH", 3), ("DESTINATION", DESTINATION)], words: WORDS };
     if support::build(&circuit).is_none() {
         return;
     }

@@ -40,12 +40,11 @@ fn parsed(frame: &[u8]) -> Option<Told> {
         }
         Body::Cnp | Body::Missing(_) | Body::Rd(_) => (None, None),
         Body::Control(control) => match control {
-            Control::Probe { sent_at } | Control::EdgeEcho { sent_at, .. } | Control::Notice { sent_at, .. } => {
-                (Some(sent_at), None)
-            }
-            Control::ProbeReply { sent_at, received_at } | Control::NoticeReply { sent_at, received_at, .. } => {
-                (Some(sent_at), Some(received_at))
-            }
+            Control::Probe { sent_at }
+            | Control::EdgeEcho { sent_at, .. }
+            | Control::Notice { sent_at, .. } => (Some(sent_at), None),
+            Control::ProbeReply { sent_at, received_at }
+            | Control::NoticeReply { sent_at, received_at, .. } => (Some(sent_at), Some(received_at)),
         },
     };
     Some(Told {
@@ -84,7 +83,13 @@ impl Bench {
                 let keep = u64::MAX >> (64 - bytes.len());
                 let last = beat + 1 == beats;
                 stimuli.push(
-                    Writer::new().put(0u8, 1).put(1u8, 1).put(last, 1).put(keep, 64).bytes(bytes).words(WORDS.0),
+                    Writer::new()
+                        .put(0u8, 1)
+                        .put(1u8, 1)
+                        .put(last, 1)
+                        .put(keep, 64)
+                        .bytes(bytes)
+                        .words(WORDS.0),
                 );
             }
             due.push_back((stimuli.len() as u64 - 1 + LATENCY, frame));

@@ -30,7 +30,8 @@ struct Stimulus {
 
 impl Stimulus {
     fn words(&self) -> Vec<u32> {
-        let (destination, operation) = self.operation.map_or((0, None), |(d, operation)| (d, Some(operation)));
+        let (destination, operation) =
+            self.operation.map_or((0, None), |(d, operation)| (d, Some(operation)));
         let (code, path, up, delay) = match operation {
             Some(Operation::Measured { path, delay }) => (0u8, path, false, delay),
             Some(Operation::Told { path, up, delay }) => (1, path, up, delay),
@@ -142,7 +143,8 @@ impl Bench {
             let stimuli: Vec<Stimulus> = (0..part)
                 .map(|_| {
                     // Now and then a long silence, up to the second within which the sweep comes.
-                    now = now.wrapping_add(if rng.below(512) == 0 { rng.below(1 << 30) } else { rng.below(8) });
+                    now =
+                        now.wrapping_add(if rng.below(512) == 0 { rng.below(1 << 30) } else { rng.below(8) });
                     let path = rng.below(1 << levels) as usize;
                     let bits = rng.below(25);
                     let delay = Ticks::new(u64::from(rng.below(1 << bits)));
@@ -154,7 +156,11 @@ impl Bench {
                         _ => Some(Operation::Sweep { path }),
                     };
                     let destination = rng.below(destinations) as usize;
-                    Stimulus { now, operation: operation.map(|operation| (destination, operation)), reset: false }
+                    Stimulus {
+                        now,
+                        operation: operation.map(|operation| (destination, operation)),
+                        reset: false,
+                    }
                 })
                 .collect();
             self.run(&stimuli);
@@ -192,7 +198,8 @@ fn random_operations_leave_no_difference() {
 #[test]
 #[ignore = "minutes: `make hardware-test`"]
 fn ten_million_random_operations_leave_no_difference() {
-    let operations = std::env::var("COSIM_OPERATIONS").map_or(10_000_000, |count| count.parse().expect("a number"));
+    let operations =
+        std::env::var("COSIM_OPERATIONS").map_or(10_000_000, |count| count.parse().expect("a number"));
     for levels in [3, 6, 8] {
         let Some(mut bench) = Bench::new(levels) else { return };
         let mut rng = Rng::for_component(2, "cosim-paths", levels as u64);

@@ -56,8 +56,13 @@ impl Bench {
         let circuit = Circuit { bench: "rate", parameters: &[("FLOW", FLOW)], words: WORDS };
         let mut model = support::build(&circuit)?;
         model.run(&[stimulus(true, cut, 0, Operation::Idle), stimulus(true, cut, 0, Operation::Idle)]);
-        let mut bench =
-            Bench { model, golden: Rates::new(1 << FLOW, LINE, FLOOR, cut), cut, due: VecDeque::new(), clock: 0 };
+        let mut bench = Bench {
+            model,
+            golden: Rates::new(1 << FLOW, LINE, FLOOR, cut),
+            cut,
+            due: VecDeque::new(),
+            clock: 0,
+        };
         let opens: Vec<_> = (0..1 << FLOW).map(|flow| (0, Operation::Open(flow))).collect();
         bench.run(&opens);
         Some(bench)
@@ -141,7 +146,8 @@ fn random_operations_leave_no_difference() {
 #[test]
 #[ignore = "minutes: `make hardware-test`"]
 fn ten_million_acknowledgements_leave_no_difference() {
-    let operations = std::env::var("COSIM_OPERATIONS").map_or(10_000_000, |count| count.parse().expect("a number"));
+    let operations =
+        std::env::var("COSIM_OPERATIONS").map_or(10_000_000, |count| count.parse().expect("a number"));
     random(operations, 3, 2);
     println!("{operations} acknowledgements, no difference");
 }

@@ -50,6 +50,7 @@ pub(crate) fn run(name: &str, shape: Shape) -> RunResult {
             peak_rss_bytes: 312_000_000,
             ended: EndReason::Completed,
             ended_detail: String::new(),
+            ..RunInfo::default()
         },
         ..RunResult::default()
     };
