@@ -3,15 +3,16 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_execution::{ConnId, Step};
-use pathweave_policy::{PolicyConfig, PolicyEnv};
+use pathweave_policy::PolicyEnv;
 use pathweave_transport::rd::SideMessage;
-use pathweave_units::{Duration, HostId, QpNum, Time};
+use pathweave_units::{Duration, HostId, QpNum, Rate, Time};
 
 use crate::nic::Datagram;
 
 /// Something that is due.
-#[derive(Debug)]
+#[derive(Debug, BorshSerialize, BorshDeserialize)]
 pub(crate) enum Item {
     /// A message was posted to this host: its first packet comes no earlier. With the first of a connection, what the
     /// queue pairs at this end are made from.
@@ -33,10 +34,11 @@ pub(crate) enum Item {
 }
 
 /// What the receiving end of a connection is made from, as its sender knows it.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Opening {
-    pub(crate) policy: PolicyConfig,
     pub(crate) env: PolicyEnv,
+    /// What one NIC port of the sender can send.
+    pub(crate) port_rate: Rate,
     /// Round trip of the idle path, with what NICs and hosts add.
     pub(crate) rtt: Duration,
     /// Latency of the side channel back to the sender.
@@ -44,7 +46,7 @@ pub(crate) struct Opening {
 }
 
 /// The order of what is due at one instant. It does not depend on when it became known, so hosts can be run one by one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub(crate) enum Rank {
     /// By flow.
     Expect(u32),

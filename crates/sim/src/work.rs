@@ -3,7 +3,7 @@
 use pathweave_execution::{
     Completed, ConnId, Connection, Due, ReceiverTally, SenderTally, Share, Step, shares,
 };
-use pathweave_policy::{Adapt, FabricEnv, Leg, PathView, PolicyEnv, Ports, Service, WhenFull};
+use pathweave_policy::{Adapt, FabricEnv, Leg, PathView, PolicyConfig, PolicyEnv, Ports, Service, WhenFull};
 use pathweave_results::FlowRecord;
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
@@ -16,7 +16,7 @@ use crate::distinct::distinct_paths;
 use crate::edge;
 use crate::host::Host;
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_fct};
-use crate::mail::Letter;
+use crate::letters::Letter;
 use crate::paths::PathProfile;
 use crate::shard::{QueuePair, Shard, Traffic};
 use crate::spec::Verb;
@@ -203,14 +203,6 @@ impl<const C: usize> Shard<'_, C> {
         let nearest =
             paths.iter().min_by_key(|path| path.round_trip(mtu_wire, ack_wire)).expect("there is a path");
         let base_rtt = nearest.round_trip(mtu_wire, ack_wire);
-        let mut policy = scheme.policy.clone();
-        policy.adapt_to_fabric(&FabricEnv {
-            when_full: if spec.switch.pfc.enabled { WhenFull::Pause } else { WhenFull::Drop },
-            longest_path: self.network.longest_path.as_ref(),
-            line_rate: nearest.line_rate(),
-            port_rate: nearest.port_rate(),
-            packet_bytes: u64::from(mtu_wire),
-        });
         let env = PolicyEnv {
             line_rate: nearest.line_rate(),
             base_rtt,
@@ -220,7 +212,22 @@ impl<const C: usize> Shard<'_, C> {
             measured: Leg { base_rtt, links: u8::try_from(nearest.hops.len()).unwrap_or(u8::MAX) },
             edge: edge::leg(&spec.switch.external, spec.host.framing, nearest, mtu_wire),
         };
-        Opening { policy, env, rtt: base_rtt, side_latency: Duration::ZERO }
+        Opening { env, port_rate: nearest.port_rate(), rtt: base_rtt, side_latency: Duration::ZERO }
+    }
+
+    /// The policy of a connection's queue pairs, fit for the fabric.
+    fn policy(&self, conn: ConnId, opening: &Opening) -> PolicyConfig {
+        let spec = self.spec;
+        let mut policy =
+            spec.scheme_of(self.traffic.execution.connections[conn].group).scheme.policy.clone();
+        policy.adapt_to_fabric(&FabricEnv {
+            when_full: if spec.switch.pfc.enabled { WhenFull::Pause } else { WhenFull::Drop },
+            longest_path: self.network.longest_path.as_ref(),
+            line_rate: opening.env.line_rate,
+            port_rate: opening.port_rate,
+            packet_bytes: u64::from(opening.env.mtu_wire_bytes),
+        });
+        policy
     }
 
     /// Wire bytes of a full data packet, and of an acknowledgement.
@@ -231,7 +238,7 @@ impl<const C: usize> Shard<'_, C> {
     }
 
     /// The numbers of a connection's queue pairs at both ends, which are known before they exist.
-    fn queue_pair(&self, conn: ConnId, index: u16) -> QueuePair {
+    pub(crate) fn queue_pair(&self, conn: ConnId, index: u16) -> QueuePair {
         let [at_src, at_dst] = self.traffic.queue_pairs[conn as usize];
         (QpNum(at_src + u32::from(index)), QpNum(at_dst + u32::from(index)))
     }
@@ -273,6 +280,7 @@ impl<const C: usize> Shard<'_, C> {
         let class = spec.groups[group.index()].class;
         let scheme = &spec.scheme_of(group).scheme;
         let env = PolicyEnv { paths: self.network.routes.count(own, peer, scheme.paths), ..opening.env };
+        let policy = self.policy(conn, opening);
         for index in 0..scheme.queue_pairs {
             let (at_src, at_dst) = self.queue_pair(conn, index);
             let (qp, remote) = if is_sender { (at_src, at_dst) } else { (at_dst, at_src) };
@@ -287,7 +295,7 @@ impl<const C: usize> Shard<'_, C> {
                 idle_rtt: opening.rtt,
                 rnr: RnrConfig::default(),
                 receive: ReceiveMode::Discard,
-                ..QpConfig::new(peer, opening.policy.build(&env, &mut rng), views)
+                ..QpConfig::new(peer, policy.build(&env, &mut rng), views)
             };
             let host = &mut self.hosts[own.index()];
             host.endpoint.create_qp_as(now, qp, config);
