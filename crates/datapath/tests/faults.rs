@@ -196,6 +196,21 @@ fn all_paths_dead_ends_in_an_error_in_time() {
 }
 
 #[test]
+fn who_ends_is_heard_of_though_a_close_is_lost() {
+    // Every Close takes the next path: in one of the two cases the first is lost.
+    for cut in [0b01, 0b10] {
+        let cuts = Cuts::default();
+        let config = DeviceConfig { paths: 2, ..config() };
+        let Pair { client, near, far, server: _server, listener: _listener } =
+            Pair::faulty(&config, Faults::default(), &cuts, 1);
+        cuts.set(cut);
+        // The device ends with the last that has it.
+        drop((near, client));
+        assert_eq!(far.wait_closed(PATIENCE), Ok(CloseReason::Peer), "cut {cut:#b}");
+    }
+}
+
+#[test]
 fn an_idle_connection_stays() {
     let config = DeviceConfig {
         peer_timeout: Duration::from_millis(200),

@@ -11,14 +11,31 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::meeting::{Apart, Brought, Name, Ticket, hand_over};
+use crate::note::{MOST_NOTE_BYTES, Note};
 use crate::reach::{Way, copy, let_siblings};
-use crate::ring::{Inbound, Outbound, Popped, Pushed, Writer};
-use crate::segment::{Segment, Side};
+use crate::ring::{Front, Inbound, Outbound, Pushed, Reader, Sort, Writer};
+use crate::segment::{MAIL, ROOM, Segment, Side};
 
 /// Bells that are taken at a time.
 const BELLS_AT_ONCE: usize = 16;
-const NO: u32 = 1;
-const YES: u32 = 2;
+
+/// How memory of the other process is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copies {
+    /// By the kernel, where it lets this process; otherwise the peer is asked.
+    ByKernel,
+    /// The peer is asked.
+    ByPeer,
+}
+
+/// What who does not look is to be rung for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Messages and notes.
+    UntilMail,
+    /// These, and room for more of its notes.
+    UntilMailOrRoom,
+}
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +55,8 @@ pub enum Heard {
     Nothing,
     /// A message of so many bytes.
     Message(usize),
+    /// A note. It and the [bytes](Lane::bytes) behind it stay until they are [taken](Lane::take_note).
+    Note(Note),
     /// The peer has broken the lane.
     Broken,
 }
@@ -76,6 +95,15 @@ pub struct Lane {
     _probe: Box<AtomicU64>,
     /// Whether this end can read the peer's memory, once known.
     reads: Option<bool>,
+    /// The note that was heard and not taken.
+    note: Option<Pending>,
+}
+
+/// Where the bytes behind a note are, and the whole of it.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    behind: usize,
+    len: usize,
 }
 
 impl Lane {
@@ -83,51 +111,77 @@ impl Lane {
     ///
     /// # Errors
     /// [`Apart`]: they cannot share memory, and talk otherwise.
-    pub fn offer(to: Name, ticket: Ticket) -> Result<Self, Apart> {
+    pub fn offer(to: Name, ticket: Ticket, copies: Copies) -> Result<Self, Apart> {
         let (segment, file) = Segment::create()?;
         // Who nobody has looked after yet is to be rung for.
         for side in [Side::Offerer, Side::Taker] {
-            segment.words(side).asleep.0.store(1, Ordering::Relaxed);
+            segment.words(side).asleep.0.store(MAIL, Ordering::Relaxed);
         }
         let probe = announce(&segment, Side::Offerer)?;
         let (socket, pid) = hand_over(to, ticket, &file)?;
-        Ok(Lane::new(Side::Offerer, segment, probe, socket, pid))
+        Ok(Lane::new(Side::Offerer, segment, probe, (socket, pid), copies))
     }
 
     /// Takes a lane that was offered.
     ///
     /// # Errors
     /// What is wrong with the memory.
-    pub fn take(brought: Brought) -> io::Result<Self> {
+    pub fn take(brought: Brought, copies: Copies) -> io::Result<Self> {
         let segment = Segment::open(&brought.memory)?;
         let probe = announce(&segment, Side::Taker)?;
-        let mut lane = Lane::new(Side::Taker, segment, probe, brought.socket, brought.pid);
-        lane.reads_peer();
-        Ok(lane)
+        Ok(Lane::new(Side::Taker, segment, probe, (brought.socket, brought.pid), copies))
     }
 
-    fn new(side: Side, segment: Segment, probe: Box<AtomicU64>, socket: OwnedFd, pid: i32) -> Self {
+    fn new(
+        side: Side,
+        segment: Segment,
+        probe: Box<AtomicU64>,
+        (socket, pid): (OwnedFd, i32),
+        copies: Copies,
+    ) -> Self {
         let segment = Arc::new(segment);
         let outbound = Outbound::new(segment.clone(), side.other());
         let inbound = Inbound::new(segment.clone(), side);
-        Lane { side, outbound, inbound, segment, socket, pid, _probe: probe, reads: None }
+        let reads = (copies == Copies::ByPeer).then_some(false);
+        Lane { side, outbound, inbound, segment, socket, pid, _probe: probe, reads, note: None }
     }
 
     /// Sends a message of `len` bytes, which `fill` writes; at most [`MAX_MESSAGE_BYTES`](crate::MAX_MESSAGE_BYTES).
     pub fn send(&mut self, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Sent {
-        match self.outbound.push(len, fill) {
+        self.push(Sort::Mail, len, fill)
+    }
+
+    /// Sends a note, and behind it `len` bytes of memory, which `fill` writes; both together are at most
+    /// [`MAX_MESSAGE_BYTES`](crate::MAX_MESSAGE_BYTES).
+    pub fn send_note(&mut self, note: Note, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Sent {
+        let note = note.encode();
+        let note = note.as_slice();
+        self.push(Sort::Note, note.len() + len, |writer| {
+            writer.put(note);
+            fill(writer);
+        })
+    }
+
+    fn push(&mut self, sort: Sort, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Sent {
+        match self.outbound.push(sort, len, fill) {
             Pushed::Yes => {}
             Pushed::Full => return Sent::Full,
             Pushed::Broken => return Sent::Broken,
         }
-        // Either the peer, which says that it sleeps before it looks a last time, sees the message, or this sees that it sleeps.
+        self.ring_for(MAIL);
+        Sent::Yes
+    }
+
+    /// Rings for who sleeps until what has just been done.
+    #[inline]
+    fn ring_for(&self, what: u32) {
+        // Either the peer, which says that it sleeps before it looks a last time, sees it, or this sees that it sleeps.
         fence(Ordering::SeqCst);
         let asleep = &self.segment.words(self.side.other()).asleep.0;
-        if asleep.load(Ordering::Relaxed) != 0 && asleep.swap(0, Ordering::Relaxed) != 0 {
+        if asleep.load(Ordering::Relaxed) & what != 0 && asleep.swap(0, Ordering::Relaxed) != 0 {
             // Where there is no room for another bell it hears one already; where it is gone that is told otherwise.
             let _ = send(&self.socket, &[1], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
-        Sent::Yes
     }
 
     /// Whether [`send`](Lane::send) has room for a message of `len` bytes: what it would say.
@@ -145,18 +199,53 @@ impl Lane {
         !self.inbound.is_empty()
     }
 
-    /// Copies the next message to the first bytes of `into`, which grows to hold it.
+    /// Copies the next message to the first bytes of `into`, which grows to hold it, or says which note is next.
     pub fn hear(&mut self, into: &mut Vec<u8>) -> Heard {
-        match self.inbound.pop(into) {
-            Popped::Empty => Heard::Nothing,
-            Popped::Message(len) => Heard::Message(len),
-            Popped::Broken => Heard::Broken,
+        match self.inbound.front() {
+            Front::Empty => Heard::Nothing,
+            Front::Message(Sort::Mail, len) => {
+                if into.len() < len {
+                    into.resize(len, 0);
+                }
+                self.inbound.bytes(len).get(&mut into[..len]);
+                self.inbound.drop_front(len);
+                Heard::Message(len)
+            }
+            Front::Message(Sort::Note, len) => self.hear_note(len),
+            Front::Broken => Heard::Broken,
         }
     }
 
-    /// From now on the peer rings when it has sent something, once. Look once more after this.
-    pub fn rest(&self) {
-        self.segment.words(self.side).asleep.0.store(1, Ordering::SeqCst);
+    fn hear_note(&mut self, len: usize) -> Heard {
+        let mut first = [0; MOST_NOTE_BYTES];
+        let first = &mut first[..len.min(MOST_NOTE_BYTES)];
+        self.inbound.bytes(len).get(first);
+        let Some((note, behind)) = Note::decode(first, len) else { return Heard::Broken };
+        self.note = Some(Pending { behind, len });
+        Heard::Note(note)
+    }
+
+    /// The bytes behind the note that was heard last.
+    pub fn bytes(&self) -> Reader<'_> {
+        let Pending { behind, len } = self.note.unwrap_or(Pending { behind: 0, len: 0 });
+        self.inbound.bytes(len).last(behind)
+    }
+
+    /// The note that was heard last is done with, and the peer may use its place.
+    pub fn take_note(&mut self) {
+        if let Some(Pending { len, .. }) = self.note.take() {
+            self.inbound.drop_front(len);
+            self.ring_for(ROOM);
+        }
+    }
+
+    /// From now on the peer rings, once, for what is said here. Look once more after this.
+    pub fn rest(&self, until: Rest) {
+        let what = match until {
+            Rest::UntilMail => MAIL,
+            Rest::UntilMailOrRoom => MAIL | ROOM,
+        };
+        self.segment.words(self.side).asleep.0.store(what, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
@@ -174,8 +263,8 @@ impl Lane {
         Bell::Rung
     }
 
-    /// Whether this end can copy from and to the peer's memory. Found out at the first call after the peer has taken the lane,
-    /// by reading a number there.
+    /// Whether the kernel lets this end copy from and to the peer's memory. Found out at the first call after the peer has taken
+    /// the lane, by reading a number there; not before the first message of who has taken it.
     pub fn reads_peer(&mut self) -> bool {
         if let Some(known) = self.reads {
             return known;
@@ -191,13 +280,12 @@ impl Lane {
         let read = unsafe { copy(self.pid, Way::ToHere, &here, address) };
         let known = read.is_ok() && u64::from_ne_bytes(number) == there.probe_number.load(Ordering::Relaxed);
         self.reads = Some(known);
-        self.segment.words(self.side).reads.store(if known { YES } else { NO }, Ordering::Release);
         known
     }
 
-    /// Whether the peer says that it can read memory of this process.
-    pub fn is_read_by_peer(&self) -> bool {
-        self.segment.words(self.side.other()).reads.load(Ordering::Acquire) == YES
+    /// The kernel does not let this end do so any more.
+    pub fn cannot_read_peer(&mut self) {
+        self.reads = Some(false);
     }
 
     /// Copies from memory of the peer, from `address` on, to parts of memory here: addresses and lengths.
@@ -250,145 +338,5 @@ impl fmt::Debug for Lane {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::meeting::{Meeting, Offer};
-
-    fn lanes() -> (Lane, Lane) {
-        let meeting = Meeting::open().unwrap();
-        let ticket = Ticket::new().unwrap();
-        let near = Lane::offer(meeting.name(), ticket).unwrap();
-        let Offer::Memory(shown, brought) = meeting.newcomer().unwrap().offer() else { panic!("an offer") };
-        assert_eq!(shown, ticket);
-        (near, Lane::take(brought).unwrap())
-    }
-
-    fn say(lane: &mut Lane, bytes: &[u8]) {
-        assert_eq!(lane.send(bytes.len(), |writer| writer.put(bytes)), Sent::Yes);
-    }
-
-    fn heard(lane: &mut Lane) -> Option<Vec<u8>> {
-        let mut into = Vec::new();
-        match lane.hear(&mut into) {
-            Heard::Message(len) => Some(into[..len].to_vec()),
-            Heard::Nothing => None,
-            Heard::Broken => panic!("broken"),
-        }
-    }
-
-    #[test]
-    fn messages_go_both_ways_and_who_sleeps_is_rung_for_once() {
-        let (mut near, mut far) = lanes();
-        assert!(!far.has_mail());
-        say(&mut near, b"one");
-        say(&mut near, b"two");
-        assert!(far.has_mail());
-        assert_eq!((heard(&mut far).unwrap(), heard(&mut far).unwrap()), (b"one".into(), b"two".into()));
-        // Nobody had looked after the lane.
-        assert_eq!(recv(&far.socket, &mut [0; 4], RecvFlags::DONTWAIT).map(|(len, _)| len), Ok(1));
-        assert!(recv(&far.socket, &mut [0; 4], RecvFlags::DONTWAIT).is_err(), "once");
-        far.rest();
-        say(&mut near, b"three");
-        say(&mut far, b"four");
-        assert_eq!(far.bell(), Bell::Rung);
-        assert_eq!((heard(&mut far).unwrap(), heard(&mut near).unwrap()), (b"three".into(), b"four".into()));
-    }
-
-    #[test]
-    fn what_was_sent_before_the_end_is_there() {
-        let (mut near, mut far) = lanes();
-        say(&mut near, b"last");
-        drop(near);
-        assert_eq!(far.bell(), Bell::Gone);
-        assert_eq!(heard(&mut far).unwrap(), b"last");
-        assert_eq!(heard(&mut far), None);
-        let mut bytes = [0; 1];
-        let here = [(bytes.as_mut_ptr() as usize, 1)];
-        // SAFETY: the byte above.
-        let read = unsafe { far.read(&here, here[0].0 as u64) };
-        assert_eq!(read.unwrap_err().raw_os_error(), Some(libc::ESRCH));
-    }
-
-    #[test]
-    fn memory_is_copied_between_processes_in_parts() {
-        let (mut near, far) = lanes();
-        assert!(near.reads_peer() && far.is_read_by_peer() && near.is_read_by_peer());
-        let there: Vec<u8> = (0..200_000u32).map(|at| at as u8).collect();
-        let (mut first, mut second) = (vec![0; 70_000], vec![0; 130_000]);
-        let parts = [(first.as_mut_ptr() as usize, 70_000), (second.as_mut_ptr() as usize, 130_000)];
-        // SAFETY: memory of this test, which plays both processes.
-        unsafe { near.read(&parts, there.as_ptr() as u64) }.unwrap();
-        assert!(first == there[..70_000] && second == there[70_000..]);
-        let mut back = vec![0; 200_000];
-        // SAFETY: as above.
-        unsafe { near.write(&parts, back.as_mut_ptr() as u64) }.unwrap();
-        assert!(back == there);
-        // SAFETY: as above; nothing is mapped there.
-        let nowhere = unsafe { near.read(&parts, 64) };
-        assert_eq!(nowhere.unwrap_err().raw_os_error(), Some(libc::EFAULT));
-    }
-
-    #[test]
-    fn who_is_elsewhere_is_not_met_and_nonsense_is_sent_away() {
-        let meeting = Meeting::open().unwrap();
-        let name = meeting.name();
-        let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
-        assert!(hand_over(name, Ticket::new().unwrap(), &socket.into()).is_ok());
-        let Offer::Memory(_, brought) = meeting.newcomer().unwrap().offer() else { panic!("an offer") };
-        assert!(Lane::take(brought).is_err(), "a socket is no memory");
-        drop(meeting);
-        assert!(matches!(Lane::offer(name, Ticket::new().unwrap()), Err(Apart::Elsewhere)));
-    }
-
-    /// Hosts of a lab are network namespaces of one kernel: between them is a network, and it is to be used.
-    #[test]
-    #[allow(clippy::print_stderr, reason = "says why a test is skipped")]
-    fn a_process_in_another_network_namespace_is_elsewhere() {
-        let meeting = Meeting::open().unwrap();
-        let name = meeting.name();
-        let other = std::thread::spawn(move || {
-            // SAFETY: changes the namespace of this thread alone, which ends here.
-            if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-                eprintln!("skipped: no right to a network namespace");
-                return;
-            }
-            let offered = Lane::offer(name, Ticket::new().unwrap());
-            assert!(matches!(offered, Err(Apart::Elsewhere)), "{offered:?}");
-        });
-        other.join().unwrap();
-        assert!(Lane::offer(name, Ticket::new().unwrap()).is_ok(), "from here it can be reached");
-    }
-
-    /// Two threads that sleep whenever they find nothing: a lost bell would be a sleep without end.
-    #[test]
-    fn no_bell_is_lost() {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let (mut near, mut far) = lanes();
-        const COUNT: u32 = 20_000;
-        let wait = |lane: &mut Lane| loop {
-            if let Some(bytes) = heard(lane) {
-                return u32::from_ne_bytes(bytes.try_into().unwrap());
-            }
-            lane.rest();
-            if lane.has_mail() {
-                continue;
-            }
-            let long = Timespec { tv_sec: 20, tv_nsec: 0 };
-            assert_eq!(poll(&mut [PollFd::new(lane, PollFlags::IN)], Some(&long)), Ok(1), "a lost bell");
-            assert_eq!(lane.bell(), Bell::Rung);
-        };
-        let echo = std::thread::spawn(move || {
-            for expected in 0..COUNT {
-                assert_eq!(wait(&mut far), expected);
-                say(&mut far, &expected.to_ne_bytes());
-            }
-            // Until the last is heard.
-            far
-        });
-        for number in 0..COUNT {
-            say(&mut near, &number.to_ne_bytes());
-            assert_eq!(wait(&mut near), number);
-        }
-        echo.join().unwrap();
-    }
-}
+#[path = "lane_test.rs"]
+mod tests;

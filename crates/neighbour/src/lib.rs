@@ -1,9 +1,10 @@
 //! Shared memory between processes of one host: a lane between two of them carries messages both ways without the kernel,
-//! copies memory of one into the other, and wakes who sleeps.
+//! copies memory of one into the other, by the kernel or piece by piece, and wakes who sleeps.
 //!
 //! | module | subject |
 //! |---|---|
 //! | [`Lane`] | what two processes share: messages, copies, bells |
+//! | [`Note`] | what they say of memory that an end cannot reach: its bytes go through the lane |
 //! | [`Meeting`] | how they come together: a socket, over which the memory is handed |
 //! | [`Watch`] | waiting for bells, newcomers and ends |
 //!
@@ -25,13 +26,15 @@
 
 mod lane;
 mod meeting;
+mod note;
 mod reach;
 mod ring;
 mod segment;
 mod watch;
 
-pub use lane::{Bell, Heard, Lane, Sent};
+pub use lane::{Bell, Copies, Heard, Lane, Rest, Sent};
 pub use meeting::{Apart, Brought, Meeting, Name, Newcomer, Offer, Ticket, kernel};
-pub use ring::{MAX_MESSAGE_BYTES, Writer};
+pub use note::{More, Note, Place};
+pub use ring::{MAX_MESSAGE_BYTES, Reader, Writer};
 pub use segment::SEGMENT_BYTES;
 pub use watch::Watch;

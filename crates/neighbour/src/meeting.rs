@@ -16,8 +16,11 @@ use rustix::net::{
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// First bytes of what is handed over; the last is the version of the layout of the memory.
-const MAGIC: [u8; 4] = *b"PWN\x01";
+/// Of the layout of the memory and of what is said there. It is part of where processes meet: those of two versions do not, and
+/// talk over the network.
+const VERSION: u8 = 2;
+/// First bytes of what is handed over.
+const MAGIC: [u8; 4] = [b'P', b'W', b'N', VERSION];
 /// Connections that wait to be taken.
 const BACKLOG: i32 = 4096;
 
@@ -56,7 +59,7 @@ impl Ticket {
 impl Name {
     fn address(self) -> io::Result<SocketAddrUnix> {
         let digits: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(SocketAddrUnix::new_abstract_name(format!("pathweave/{digits}").as_bytes())?)
+        Ok(SocketAddrUnix::new_abstract_name(format!("pathweave/{VERSION}/{digits}").as_bytes())?)
     }
 }
 

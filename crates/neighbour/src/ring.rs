@@ -1,10 +1,12 @@
 //! Messages in one direction: one process puts them in, the other takes them out.
 //!
-//! A message begins at a line of 64 bytes with a word that has its length, one more than it is, in the upper half, and the number
-//! of its line in the lower. Who puts it in first copies the bytes behind that word, sees to it that the word of the line behind
+//! A message begins at a line of 64 bytes with a word that has its length, one more than it is, and in the highest bit whom it is
+//! for ([`Sort`]) in the upper half, and the number of its line in the lower. Who puts it in first copies the bytes behind that word, sees to it that the word of the line behind
 //! the message is 0 (it clears those of several lines at a time), and at last sets the message's own word: so the reader, who
 //! looks at the word of its next line only, sees 0 or a whole message, and needs one line of memory to come over for a short one.
 //! How far it has read it says in a word of its own, which the writer looks at when it has run out of room.
+
+#![allow(unsafe_code, reason = "copies to memory named by address")]
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,8 +22,20 @@ fn bytes_taken(len: usize) -> u64 {
     (len as u64 + WORD_BYTES).next_multiple_of(LINE)
 }
 
-fn first_word(position: u64, len: usize) -> u64 {
-    (len as u64 + 1) << 32 | u64::from((position / LINE) as u32)
+/// Whom a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// The application of the lane.
+    Mail,
+    /// The lane itself: a note about memory, with its bytes.
+    Note,
+}
+
+const NOTE_BIT: u64 = 1 << 63;
+
+fn first_word(position: u64, sort: Sort, len: usize) -> u64 {
+    let sort = if sort == Sort::Note { NOTE_BIT } else { 0 };
+    sort | (len as u64 + 1) << 32 | u64::from((position / LINE) as u32)
 }
 
 /// What became of a message.
@@ -74,7 +88,7 @@ impl Outbound {
     }
 
     /// Puts in a message of `len` bytes, which `fill` writes.
-    pub(crate) fn push(&mut self, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Pushed {
+    pub(crate) fn push(&mut self, sort: Sort, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Pushed {
         match self.room(len) {
             Pushed::Yes => {}
             other => return other,
@@ -91,7 +105,9 @@ impl Outbound {
             }
             self.cleared = end;
         }
-        self.segment.line(self.to, self.written).store(first_word(self.written, len), Ordering::Release);
+        self.segment
+            .line(self.to, self.written)
+            .store(first_word(self.written, sort, len), Ordering::Release);
         self.written = behind;
         Pushed::Yes
     }
@@ -119,11 +135,11 @@ impl Outbound {
 
 /// What there is to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Popped {
+pub(crate) enum Front {
     /// Nothing.
     Empty,
     /// A message of so many bytes.
-    Message(usize),
+    Message(Sort, usize),
     /// The other has written what cannot be.
     Broken,
 }
@@ -135,33 +151,87 @@ pub(crate) struct Inbound {
     read: u64,
 }
 
+/// Bytes of a message that is still in the ring, one part after the other. The other process may change them meanwhile.
+pub struct Reader<'a> {
+    segment: &'a Segment,
+    to: Side,
+    at: u64,
+    left: usize,
+}
+
+impl Reader<'_> {
+    /// Bytes that are left.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Only the last `len` of them.
+    pub(crate) fn last(self, len: usize) -> Self {
+        let left = len.min(self.left);
+        Reader { at: self.at + (self.left - left) as u64, left, ..self }
+    }
+
+    /// Copies the next bytes to `into`; where fewer are left, to its beginning.
+    pub fn get(&mut self, into: &mut [u8]) {
+        // SAFETY: the bytes of `into`, which nobody else has.
+        unsafe { self.get_raw(into.as_mut_ptr(), into.len()) };
+    }
+
+    /// The same for memory that is known by its address alone.
+    ///
+    /// # Safety
+    /// `len` bytes from `into` on may be written. Who reads them meanwhile finds any bytes.
+    pub unsafe fn get_raw(&mut self, into: *mut u8, len: usize) {
+        let len = len.min(self.left);
+        // SAFETY: as the caller says.
+        unsafe { self.segment.get(self.to, self.at, into, len) };
+        self.at += len as u64;
+        self.left -= len;
+    }
+}
+
 impl Inbound {
     pub(crate) fn new(segment: Arc<Segment>, to: Side) -> Self {
         Inbound { segment, to, read: 0 }
     }
 
     /// Nothing is there.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.segment.line(self.to, self.read).load(Ordering::Relaxed) == 0
     }
 
-    /// Copies the next message to the first bytes of `into`, which grows to hold it.
-    pub(crate) fn pop(&mut self, into: &mut Vec<u8>) -> Popped {
+    /// The next message, which stays until it is [dropped](Inbound::drop_front).
+    #[inline]
+    pub(crate) fn front(&self) -> Front {
         let word = self.segment.line(self.to, self.read).load(Ordering::Acquire);
         if word == 0 {
-            return Popped::Empty;
+            return Front::Empty;
         }
-        let len = ((word >> 32) as usize).wrapping_sub(1);
-        if len > MAX_MESSAGE_BYTES || word != first_word(self.read, len) {
-            return Popped::Broken;
+        let sort = if word & NOTE_BIT == 0 { Sort::Mail } else { Sort::Note };
+        let len = ((word & !NOTE_BIT) >> 32).wrapping_sub(1) as usize;
+        if len > MAX_MESSAGE_BYTES || word != first_word(self.read, sort, len) {
+            return Front::Broken;
         }
-        if into.len() < len {
-            into.resize(len, 0);
+        Front::Message(sort, len)
+    }
+
+    /// The bytes of the next message, whose length was looked at.
+    #[inline]
+    pub(crate) fn bytes(&self, len: usize) -> Reader<'_> {
+        Reader {
+            segment: &self.segment,
+            to: self.to,
+            at: self.read + WORD_BYTES,
+            left: len.min(MAX_MESSAGE_BYTES),
         }
-        self.segment.get(self.to, self.read + WORD_BYTES, &mut into[..len]);
-        self.read += bytes_taken(len);
+    }
+
+    /// The next message, of that length, is done with: its writer may use its place.
+    #[inline]
+    pub(crate) fn drop_front(&mut self, len: usize) {
+        self.read += bytes_taken(len.min(MAX_MESSAGE_BYTES));
         self.segment.words(self.to).taken.0.store(self.read, Ordering::Release);
-        Popped::Message(len)
     }
 }
 
@@ -183,10 +253,25 @@ mod tests {
 
     fn push(out: &mut Outbound, bytes: &[u8]) -> Pushed {
         let (first, rest) = bytes.split_at(bytes.len() / 3);
-        out.push(bytes.len(), |writer| {
+        out.push(Sort::Mail, bytes.len(), |writer| {
             writer.put(first);
             writer.put(rest);
         })
+    }
+
+    /// The next message, copied to the first bytes of `into` and taken.
+    fn pop(inbound: &mut Inbound, into: &mut Vec<u8>) -> Front {
+        let front = inbound.front();
+        if let Front::Message(_, len) = front {
+            into.resize(into.len().max(len), 0);
+            let mut bytes = inbound.bytes(len);
+            let (first, rest) = into[..len].split_at_mut(len / 2);
+            bytes.get(first);
+            bytes.get(rest);
+            assert_eq!(bytes.left(), 0);
+            inbound.drop_front(len);
+        }
+        front
     }
 
     /// By hand: a message of 56 bytes and its word fill a line, one of 57 takes two; of the line behind each only the last need be
@@ -200,7 +285,7 @@ mod tests {
             assert_eq!(pushed, most, "{len} bytes");
             assert_eq!(push(&mut out, &bytes), Pushed::Full);
             let mut into = Vec::new();
-            assert_eq!(inbound.pop(&mut into), Popped::Message(len));
+            assert_eq!(pop(&mut inbound, &mut into), Front::Message(Sort::Mail, len));
             assert_eq!(push(&mut out, &bytes), Pushed::Yes, "there is room again");
         }
         let (mut out, _) = ends();
@@ -222,9 +307,9 @@ mod tests {
                 }
                 for _ in 0..takes {
                     prop_assert_eq!(inbound.is_empty(), model.is_empty());
-                    match (inbound.pop(&mut into), model.pop_front()) {
-                        (Popped::Empty, None) => {}
-                        (Popped::Message(len), Some(bytes)) => prop_assert!(into[..len] == bytes[..]),
+                    match (pop(&mut inbound, &mut into), model.pop_front()) {
+                        (Front::Empty, None) => {}
+                        (Front::Message(Sort::Mail, len), Some(bytes)) => prop_assert!(into[..len] == bytes[..]),
                         other => prop_assert!(false, "{:?}", other),
                     }
                 }
@@ -235,7 +320,7 @@ mod tests {
         #[test]
         fn rubbish_is_a_message_or_the_end(
             junk in prop::collection::vec((0u64..RING_BYTES as u64, prop::collection::vec(any::<u8>(), 1..200)), 0..60),
-            words in prop::collection::vec((0u64..2_048, any::<u32>(), 0u32..200_000), 0..60),
+            words in prop::collection::vec((0u64..2_048, any::<u32>(), 0u32..200_000, any::<bool>()), 0..60),
             taken in any::<u64>(),
         ) {
             let (mut out, mut inbound) = ends();
@@ -243,16 +328,16 @@ mod tests {
             for (at, bytes) in &junk {
                 out.segment.put(Side::Taker, *at, bytes);
             }
-            for (line, tag, len) in words {
+            for (line, tag, len, note) in words {
                 let tag = if tag % 3 == 0 { line as u32 } else { tag };
-                let word = u64::from(len) << 32 | u64::from(tag);
+                let word = u64::from(note) << 63 | u64::from(len) << 32 | u64::from(tag);
                 out.segment.line(Side::Taker, line * LINE).store(word, Ordering::Relaxed);
             }
             let mut into = Vec::new();
             for _ in 0..5_000 {
-                match inbound.pop(&mut into) {
-                    Popped::Message(len) => prop_assert!(len <= MAX_MESSAGE_BYTES && len <= into.len()),
-                    Popped::Empty | Popped::Broken => break,
+                match pop(&mut inbound, &mut into) {
+                    Front::Message(_, len) => prop_assert!(len <= MAX_MESSAGE_BYTES && len <= into.len()),
+                    Front::Empty | Front::Broken => break,
                 }
             }
             out.segment.words(Side::Taker).taken.0.store(taken, Ordering::Relaxed);
@@ -278,10 +363,10 @@ mod tests {
         let mut into = Vec::new();
         for seed in 0..COUNT {
             let len = loop {
-                match inbound.pop(&mut into) {
-                    Popped::Message(len) => break len,
-                    Popped::Empty => std::thread::yield_now(),
-                    Popped::Broken => panic!("message {seed} is broken"),
+                match pop(&mut inbound, &mut into) {
+                    Front::Message(Sort::Mail, len) => break len,
+                    Front::Empty => std::thread::yield_now(),
+                    other => panic!("message {seed} is {other:?}"),
                 }
             };
             assert!(into[..len] == message(lens(seed), seed)[..], "message {seed}");

@@ -44,14 +44,17 @@ pub(crate) struct Apart<T>(pub(crate) T);
 pub(crate) struct Words {
     /// Bytes of the ring to this side that it has taken, ever.
     pub(crate) taken: Apart<AtomicU64>,
-    /// Not 0: it does not look; who sends rings.
+    /// What it is to be rung for, as it does not look itself ([`MAIL`], [`ROOM`]).
     pub(crate) asleep: Apart<AtomicU32>,
     /// Where a number of this side's lies in its memory, and the number: whether the other can read it. 0: not yet known.
     pub(crate) probe_address: Apart<AtomicU64>,
     pub(crate) probe_number: AtomicU64,
-    /// Whether it can read the other's memory: 0 unknown, 1 no, 2 yes.
-    pub(crate) reads: AtomicU32,
 }
+
+/// In [`Words::asleep`]: something was sent.
+pub(crate) const MAIL: u32 = 1;
+/// A piece of memory was taken out of the ring to the other side, so that there is room for more.
+pub(crate) const ROOM: u32 = 2;
 
 const _: () = assert!(2 * size_of::<Words>() <= WORDS_BYTES);
 
@@ -127,15 +130,18 @@ impl Segment {
     }
 
     /// Copies bytes out of a ring.
-    pub(crate) fn get(&self, to: Side, position: u64, into: &mut [u8]) {
+    ///
+    /// # Safety
+    /// `len` bytes from `into` on may be written.
+    pub(crate) unsafe fn get(&self, to: Side, position: u64, into: *mut u8, len: usize) {
         let at = (position % RING_BYTES as u64) as usize;
-        assert!(into.len() <= RING_BYTES);
-        let (first, rest) = into.split_at_mut(into.len().min(RING_BYTES - at));
+        assert!(len <= RING_BYTES);
+        let first = len.min(RING_BYTES - at);
         // SAFETY: both parts lie within the ring. They change under the copy only if the other process breaks the rules; then they
-        // are any bytes, as they may be anyhow.
+        // are any bytes, as they may be anyhow. Where they go the caller vouches for.
         unsafe {
-            first.as_mut_ptr().copy_from(self.ring(to).add(at), first.len());
-            rest.as_mut_ptr().copy_from(self.ring(to), rest.len());
+            into.copy_from(self.ring(to).add(at), first);
+            into.add(first).copy_from(self.ring(to), len - first);
         }
     }
 }
@@ -157,11 +163,14 @@ mod tests {
         let there = Segment::open(&file).unwrap();
         let end = RING_BYTES as u64 - 3;
         here.put(Side::Taker, end, b"around the end");
-        let mut bytes = [0; 14];
-        there.get(Side::Taker, end + 2 * RING_BYTES as u64, &mut bytes);
-        assert_eq!(&bytes, b"around the end");
-        there.get(Side::Offerer, end, &mut bytes);
-        assert_eq!(bytes, [0; 14], "the other ring");
+        let get = |to, position| {
+            let mut bytes = [0; 14];
+            // SAFETY: the bytes above.
+            unsafe { there.get(to, position, bytes.as_mut_ptr(), bytes.len()) };
+            bytes
+        };
+        assert_eq!(&get(Side::Taker, end + 2 * RING_BYTES as u64), b"around the end");
+        assert_eq!(get(Side::Offerer, end), [0; 14], "the other ring");
     }
 
     #[test]

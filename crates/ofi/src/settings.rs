@@ -14,7 +14,7 @@
 //! | `PATHWEAVE_PEER_TIMEOUT` | seconds a peer may be silent before its operations fail, 1 to 3600; 60 |
 //! | `PATHWEAVE_EAGER` | bytes of the largest message that is sent at once and copied, 1024 to 65536; 16384 |
 //! | `PATHWEAVE_UNEXPECTED_BYTES` | bytes of payload an endpoint keeps of messages nobody waits for yet; 64 MiB |
-//! | `PATHWEAVE_SHARED_MEMORY` | `on` (default), or `off`: ranks on one host talk over the network, too |
+//! | `PATHWEAVE_SHARED_MEMORY` | `on` (default); `messages`: what is long, too, goes through the shared memory and is not copied by the kernel; `off`: ranks on one host talk over the network |
 //! | `PATHWEAVE_PROGRESS` | `auto` (default): whoever calls, and a thread while nobody does; `thread`: always the thread; `caller`: without a thread, for tests |
 
 use std::fmt::Display;
@@ -77,8 +77,10 @@ pub(crate) enum Progress {
 /// How ranks on one host talk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SharedMemory {
-    /// Through memory, where they can share it.
+    /// Through memory, where they can share it; the kernel copies what is long, where it does.
     On,
+    /// Through memory, and the kernel copies nothing.
+    Messages,
     /// Over the network, as all others.
     Off,
 }
@@ -161,7 +163,7 @@ impl Settings {
                 .parsed("PATHWEAVE_PROGRESS", "auto, thread or caller", progress)?
                 .unwrap_or(Progress::Auto),
             shared_memory: from
-                .parsed("PATHWEAVE_SHARED_MEMORY", "on or off", shared_memory)?
+                .parsed("PATHWEAVE_SHARED_MEMORY", "on, messages or off", shared_memory)?
                 .unwrap_or(SharedMemory::On),
         })
     }
@@ -252,6 +254,7 @@ fn waiting(text: &str) -> Option<Waiting> {
 fn shared_memory(text: &str) -> Option<SharedMemory> {
     match text {
         "on" => Some(SharedMemory::On),
+        "messages" => Some(SharedMemory::Messages),
         "off" => Some(SharedMemory::Off),
         _ => None,
     }
@@ -314,7 +317,7 @@ mod tests {
             ("PATHWEAVE_EAGER", "100", "1024 to 65536"),
             ("PATHWEAVE_UNEXPECTED_BYTES", "1", "1048576"),
             ("PATHWEAVE_PROGRESS", "manual", "auto, thread or caller"),
-            ("PATHWEAVE_SHARED_MEMORY", "0", "on or off"),
+            ("PATHWEAVE_SHARED_MEMORY", "0", "on, messages or off"),
         ] {
             let error = match variable {
                 "PATHWEAVE_PROTECTION" => read(&[(variable, value)]),

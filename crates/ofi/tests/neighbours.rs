@@ -1,4 +1,4 @@
-//! Endpoints of one host: who shares memory, and what becomes of it when one end dies, goes mad or sleeps.
+//! Endpoints of one host: who shares memory, who may copy from whom, and what becomes of it when one end dies, goes mad or sleeps.
 #![allow(unsafe_code, reason = "calls C tables, and spoils memory")]
 
 mod client;
@@ -40,6 +40,105 @@ fn exchange(pair: &Pair) {
     }
 }
 
+const ALL: u64 = FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+/// A node that shares memory so (`PATHWEAVE_SHARED_MEMORY`).
+fn node(how: &str) -> Node {
+    // SAFETY: tests of this program that read it come one after the other.
+    unsafe { std::env::set_var("PATHWEAVE_SHARED_MEMORY", how) };
+    let node = Node::new();
+    // SAFETY: as above.
+    unsafe { std::env::remove_var("PATHWEAVE_SHARED_MEMORY") };
+    node
+}
+
+/// What is long, both ways at once: messages, READs and WRITEs, many of each under way, and a message behind each WRITE, which finds
+/// it in its place.
+fn exchange_long(pair: &Pair) {
+    const LEN: usize = 700_000;
+    const ROUNDS: usize = 6;
+    let ends = [(&pair.near, pair.to_far, 1), (&pair.far, pair.to_near, 2)];
+    let open = |end: &Node, bytes: &mut Vec<u8>, key| end.register(slot(bytes), key, ALL).unwrap();
+    // By end: what the other reads, and what it writes to.
+    let mut sources: Vec<_> = ends.iter().map(|(.., seed)| pattern(LEN, *seed)).collect();
+    let mut targets = vec![vec![0; ROUNDS * LEN]; 2];
+    let mrs: Vec<_> = ends
+        .iter()
+        .zip(sources.iter_mut().zip(&mut targets))
+        .flat_map(|((end, ..), (source, target))| [open(end, source, 1), open(end, target, 2)])
+        .collect();
+    let sent: Vec<Vec<Vec<u8>>> = ends
+        .iter()
+        .map(|(.., seed)| (0..ROUNDS).map(|round| pattern(LEN, seed + 10 * round as u64)).collect())
+        .collect();
+    let mut got = vec![vec![vec![0; LEN]; ROUNDS]; 2];
+    let mut read = vec![vec![vec![0; LEN]; ROUNDS]; 2];
+    let mut behind = vec![vec![vec![0; 5]; ROUNDS]; 2];
+    for round in 0..ROUNDS {
+        for (at, (end, to, _)) in ends.iter().enumerate() {
+            end.trecv(*to, 1, 0, slot(&mut got[at][round]), round);
+            end.trecv(*to, 2, 0, slot(&mut behind[at][round]), 100 + round);
+            end.tsend(*to, 1, &sent[at][round], 200);
+            end.read(*to, 1, 0, slot(&mut read[at][round]), 200);
+            end.write(*to, 2, (round * LEN) as u64, &sent[at][round], 200);
+            end.tsend(*to, 2, b"it is", 200);
+        }
+    }
+    let (mut left, mut asked) = ([ROUNDS * 6; 2], Instant::now());
+    while left != [0; 2] {
+        for (at, (end, ..)) in ends.iter().enumerate() {
+            let Some(found) = end.poll() else {
+                assert!(asked.elapsed() < PATIENCE, "{left:?} are left");
+                continue;
+            };
+            let (entry, _) = found.unwrap_or_else(|error| panic!("an error entry: {error:?}"));
+            (left[at], asked) = (left[at] - 1, Instant::now());
+            if let Some(round) = (entry.op_context as usize).checked_sub(100).filter(|round| *round < ROUNDS)
+            {
+                let here = &targets[at][round * LEN..(round + 1) * LEN];
+                assert!(here == sent[1 - at][round], "a message overtook the WRITE before it");
+            }
+        }
+    }
+    for at in 0..2 {
+        assert!(got[at] == sent[1 - at] && read[at].iter().all(|bytes| *bytes == sources[1 - at]));
+    }
+    mrs.into_iter().for_each(|mr| assert_eq!(close(mr), 0));
+}
+
+#[test]
+fn what_is_long_comes_whole_whichever_end_may_copy() {
+    let _alone = alone();
+    environment();
+    for (near, far) in [("on", "on"), ("messages", "on"), ("on", "messages"), ("messages", "messages")] {
+        let pair = Pair::of(node(near), node(far));
+        exchange_long(&pair);
+        assert_eq!(shared().len(), 2, "they share memory");
+    }
+}
+
+/// Runs in a process of its own: nobody takes the right away again.
+#[test]
+#[ignore = "started by another test of this file"]
+fn a_process_that_may_copy_no_more() {
+    let pair = Pair::new();
+    exchange_long(&pair);
+    forbid_copies();
+    exchange_long(&pair);
+    assert_eq!(shared().len(), 2, "by the same lane");
+}
+
+#[test]
+fn who_may_copy_no_more_goes_on() {
+    let _alone = alone();
+    again(&["--ignored", "--exact", "a_process_that_may_copy_no_more"], ("RUST_BACKTRACE", "1"));
+}
+
+#[test]
+fn again_without_copies() {
+    client::again_without_copies();
+}
+
 #[test]
 fn memory_is_shared_unless_it_is_off_and_goes_with_the_endpoints() {
     let _alone = alone();
@@ -51,14 +150,8 @@ fn memory_is_shared_unless_it_is_off_and_goes_with_the_endpoints() {
     assert_eq!(shared().iter().map(|(start, end)| end - start).collect::<Vec<_>>(), [260 << 10; 2]);
     drop(pair);
     assert_eq!(shared(), []);
-    // SAFETY: tests of this program that read it come one after the other.
-    unsafe { std::env::set_var("PATHWEAVE_SHARED_MEMORY", "off") };
-    let pair = Pair::new();
-    let half = Pair::of(Node::new(), {
-        // SAFETY: as above.
-        unsafe { std::env::remove_var("PATHWEAVE_SHARED_MEMORY") };
-        Node::new()
-    });
+    let pair = Pair::of(node("off"), node("off"));
+    let half = Pair::of(node("off"), Node::new());
     exchange(&pair);
     exchange(&half);
     assert_eq!(shared(), []);

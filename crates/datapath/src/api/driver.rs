@@ -81,6 +81,15 @@ impl Turns {
 
 /// Runs the loop until it is told to stop or cannot go on.
 pub(crate) fn run<C, H>(mut engine: Box<dyn Drive>, shared: &Shared<C, H>) {
+    let reason = turn_to_the_end(&mut *engine);
+    let _ = shared.broken.set(reason);
+    let _ = catch_unwind(AssertUnwindSafe(|| engine.abandon()));
+    shared.tell();
+    let _ = shared.call_hook();
+}
+
+/// Runs the loop until it has stopped. Returns why it has.
+fn turn_to_the_end(engine: &mut dyn Drive) -> String {
     let turns = || loop {
         let turn = engine.turn()?;
         if turn.stopped {
@@ -88,14 +97,10 @@ pub(crate) fn run<C, H>(mut engine: Box<dyn Drive>, shared: &Shared<C, H>) {
         }
         engine.park(&turn, Until::Timer)?;
     };
-    let reason = match guarded(turns) {
+    match guarded(turns) {
         Ok(()) => CLOSED.into(),
         Err(reason) => reason,
-    };
-    let _ = shared.broken.set(reason);
-    let _ = catch_unwind(AssertUnwindSafe(|| engine.abandon()));
-    shared.tell();
-    let _ = shared.call_hook();
+    }
 }
 
 pub(super) const CLOSED: &str = "its owner has closed it";
@@ -286,9 +291,9 @@ impl Driver {
             Driver::Callers { standby: Some(standby), .. } => standby.stop(shared.is_in_hook()),
             Driver::Callers { turns, standby: None } => {
                 let mut engine = turns.engine.lock().unwrap_or_else(PoisonError::into_inner);
-                turns.turn(&mut **engine, shared);
                 if !turns.has_ended() {
-                    turns.end(&mut **engine, shared, CLOSED.into());
+                    let reason = turn_to_the_end(&mut **engine);
+                    turns.end(&mut **engine, shared, reason);
                 }
             }
         }

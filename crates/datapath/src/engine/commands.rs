@@ -33,6 +33,8 @@ use crate::stream::{News, Stream, refuse};
 const READS_IN: u16 = 128;
 /// How long packets on the way are acknowledged after the end of a connection.
 const LINGER: Duration = Duration::from_ms(1_000);
+/// How long a device that ends waits for peers to say that they have heard of it: several Closes, since any may be lost.
+const FAREWELL: Duration = Duration::from_ms(100);
 
 impl Core {
     pub(super) fn take(&mut self, command: Command) {
@@ -75,7 +77,7 @@ impl Core {
                 self.shared.tell();
             }
             Command::Stop => {
-                self.io.stopping = true;
+                self.io.stop_by = Some(self.io.now.saturating_add(FAREWELL));
                 self.close_all(CloseReason::DeviceClosed);
             }
         }

@@ -95,6 +95,11 @@ impl Connection {
         matches!(self.phase, Phase::Open | Phase::PeerClosing { .. })
     }
 
+    /// Whether its end is known to both.
+    pub(crate) fn has_parted(&self) -> bool {
+        matches!(self.phase, Phase::Lingering { next_close: None, .. })
+    }
+
     /// The path a packet that names `path` takes: answers echo the path of what they answer, which without protection may
     /// be any number.
     #[inline]

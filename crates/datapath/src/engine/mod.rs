@@ -42,7 +42,7 @@ use crate::secure::SetupError;
 use crate::shared::{Command, ConnectionShared, Release, Shared, Side};
 use crate::state::{CloseReason, ConnectionId};
 use crate::stream::{News, Stream};
-use connection::Connections;
+use connection::{Connection, Connections};
 use departed::Departed;
 use epoch::Renewal;
 use held_acks::HeldAcks;
@@ -220,6 +220,10 @@ impl Service for Core {
     }
     fn give_up_acting(&mut self, bug: &str) -> bool {
         self.close_acting(bug)
+    }
+    fn has_left(&self) -> bool {
+        let parted = || !self.io.outbound.is_stuck() && self.connections.iter().all(Connection::has_parted);
+        self.io.stop_by.is_some_and(|at| at <= self.io.now || parted())
     }
     fn abandon(&mut self) {
         self.close_all(CloseReason::DeviceClosed);

@@ -121,7 +121,7 @@ impl Core {
                 }
             }
             Phase::Lingering { until, next_close } => {
-                if *until <= now || (next_close.is_none() && self.io.stopping) {
+                if *until <= now || (next_close.is_none() && self.io.stop_by.is_some()) {
                     return Need::Remove;
                 }
                 match next_close {

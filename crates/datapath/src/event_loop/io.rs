@@ -52,7 +52,8 @@ pub(crate) struct Io {
     pub(crate) unread: bool,
     /// Everything that followed from inputs so far has been done.
     pub(crate) settled: bool,
-    pub(crate) stopping: bool,
+    /// The loop is to end: as soon as peers know, and by then at the latest.
+    pub(crate) stop_by: Option<Time>,
 }
 
 /// What only the loop counts.
@@ -101,7 +102,7 @@ impl Io {
             drained: false,
             unread: true,
             settled: false,
-            stopping: false,
+            stop_by: None,
         }
     }
 

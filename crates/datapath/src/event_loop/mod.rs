@@ -43,7 +43,7 @@ pub(crate) struct Turn {
     pub(crate) active: bool,
     /// When the next timer is due.
     pub(crate) until: Option<Time>,
-    /// The loop is to end.
+    /// The loop is at its end.
     pub(crate) stopped: bool,
 }
 
@@ -94,7 +94,7 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
         let asked = !core.shared().commands.is_empty() || core.shared().has_news();
         if core.io().drained && core.io().settled && !asked {
             // Only sleep, or a timer, will bring something new.
-            let (until, stopped) = (core.next_timer(), core.io().stopping);
+            let (until, stopped) = (core.next_timer(), core.has_left());
             return Ok(Turn { more: false, active: false, until, stopped });
         }
         let mut active = core.take_commands();
@@ -135,7 +135,7 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
             // An idle loop looks far more often than it finds something: it does no more than look at the clock.
             let (now, until) = (core.io_mut().tick(), core.next_timer());
             if until.into_iter().chain(core.held_until()).all(|due| due > now) {
-                return Ok(Turn { more: false, active, until, stopped: core.io().stopping });
+                return Ok(Turn { more: false, active, until, stopped: core.has_left() });
             }
         }
         let left = core.after_input(&mut self.backend, WhenToCall::Now);
@@ -145,7 +145,7 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
         core.io_mut().settled = left != Left::More && !told;
         let more =
             arrivals == Arrivals::More || left == Left::More || told || !core.shared().commands.is_empty();
-        Ok(Turn { more, active, until: core.next_timer(), stopped: core.io().stopping })
+        Ok(Turn { more, active, until: core.next_timer(), stopped: core.has_left() })
     }
 
     fn push(&mut self) {

@@ -86,6 +86,10 @@ pub(crate) trait Service: Send + Sized {
     fn act_for_nobody(&mut self);
     /// A bug has struck, which says so much. The peer at work loses what is under way. False: no peer was.
     fn give_up_acting(&mut self, bug: &str) -> bool;
+    /// Whether the loop is to end, and no peer is left that is yet to hear of it.
+    fn has_left(&self) -> bool {
+        self.io().stop_by.is_some()
+    }
     /// Fails all that is under way: the loop has ended.
     fn abandon(&mut self);
 

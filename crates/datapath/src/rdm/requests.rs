@@ -67,7 +67,7 @@ impl Core {
                 *lock(&answer) = Some(self.stats());
                 self.shared.tell();
             }
-            Command::Stop => self.io.stopping = true,
+            Command::Stop => self.io.stop_by = Some(self.io.now),
         }
     }
 

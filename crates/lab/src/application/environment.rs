@@ -19,6 +19,8 @@ pub(super) struct Environment {
     pub(super) agent: PathBuf,
     pub(super) open_mpi_hosts: PathBuf,
     pub(super) hydra_hosts: PathBuf,
+    /// Where Open MPI keeps what its processes of a host share.
+    pub(super) sessions: PathBuf,
     pub(super) key: PathBuf,
     pub(super) line_rate: Rate,
     pub(super) provider: Option<PathBuf>,
@@ -38,18 +40,22 @@ impl Environment {
         let agent = || self.agent.clone().into_os_string();
         let open_mpi = || self.open_mpi_hosts.clone().into_os_string();
         let hydra = || self.hydra_hosts.clone().into_os_string();
+        // By the names of hosts, which other labs have too.
+        let sessions = || self.sessions.clone().into_os_string();
         let text = OsString::from;
         let mut all = vec![
             // Open MPI 4 (ORTE). Cores belong to all hosts of a lab, so no rank is bound to one, and none spins where
             // another waits.
             ("OMPI_MCA_plm_rsh_agent", agent()),
             ("OMPI_MCA_orte_default_hostfile", open_mpi()),
+            ("OMPI_MCA_orte_tmpdir_base", sessions()),
             ("OMPI_MCA_hwloc_base_binding_policy", text("none")),
             ("OMPI_MCA_rmaps_base_oversubscribe", text("1")),
             ("OMPI_MCA_mpi_yield_when_idle", text("1")),
             // Open MPI 5 (PRRTE).
             ("PRTE_MCA_plm_ssh_agent", agent()),
             ("PRTE_MCA_prte_default_hostfile", open_mpi()),
+            ("PRTE_MCA_prte_tmpdir_base", sessions()),
             ("PRTE_MCA_hwloc_default_binding_policy", text("none")),
             ("PRTE_MCA_rmaps_default_mapping_policy", text("slot:oversubscribe")),
             // MPICH (Hydra).
@@ -110,6 +116,7 @@ mod tests {
             agent: "/t/agent".into(),
             open_mpi_hosts: "/t/o".into(),
             hydra_hosts: "/t/h".into(),
+            sessions: "/t".into(),
             key: "/t/key".into(),
             line_rate: Rate::from_mbps(100),
             provider: provider.map(PathBuf::from),
@@ -138,6 +145,9 @@ mod tests {
             (&all["OMPI_MCA_orte_default_hostfile"][..], &all["HYDRA_HOST_FILE"][..]),
             ("/t/o", "/t/h")
         );
+        for name in ["OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base"] {
+            assert_eq!(all[name], "/t");
+        }
         let provider =
             ["PATHWEAVE_IFACE", "PATHWEAVE_LINE_RATE", "PATHWEAVE_KEY_FILE"].map(|name| &all[name][..]);
         assert_eq!(provider, ["p0", "100Mbps", "/t/key"]);

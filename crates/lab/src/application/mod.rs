@@ -73,6 +73,7 @@ impl Application {
             agent: path(AGENT),
             open_mpi_hosts: path(OPEN_MPI_HOSTS),
             hydra_hosts: path(HYDRA_HOSTS),
+            sessions: folder.path().to_path_buf(),
             key: path(KEY),
             line_rate: hosts::line_rate(plan),
             provider,

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use pathweave_datapath::{self as datapath, Device, Events, Region, Registration, Slices};
-use pathweave_neighbour::Lane;
+use pathweave_neighbour::{Lane, Place, Reader};
 use pathweave_tagged::{Access, Buffer, Memory, PeerId, Piece, Remote};
 use slab::Slab;
 
@@ -37,8 +37,36 @@ pub(crate) enum Direction {
     ToPeer,
 }
 
-/// The key of memory that its only reader finds by address alone.
-const BY_ADDRESS: u64 = u64::MAX;
+/// Whether messages of a peer go through shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Near {
+    Yes,
+    No,
+}
+
+/// What is open to peers under a key of the device.
+struct Opened {
+    registration: Registration,
+    piece: Piece,
+    access: Access,
+}
+
+/// What is open to one peer on this host, which copies from and to it by itself or asks this end to. The device does not know of
+/// it, and its key, [`near_key`], is none of the device's: of those 40 bits are random, so that they are all ones in no run.
+struct Loan {
+    peer: PeerId,
+    address: u64,
+    piece: Piece,
+    access: Access,
+}
+
+fn near_key(index: usize) -> u64 {
+    u64::MAX - index as u64
+}
+
+fn near_index(key: u64) -> usize {
+    (u64::MAX - key) as usize
+}
 
 /// Whether an operation still has a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,14 +79,15 @@ enum Fate {
 /// All buffers of an endpoint.
 pub(crate) struct Buffers {
     slots: Slab<Slot>,
-    registrations: HashMap<u64, (Registration, Buffer)>,
+    registrations: HashMap<u64, Opened>,
+    loans: Slab<Loan>,
     /// What is being released, by token.
     releasing: Slab<Buffer>,
     device: Device,
     events: Events,
     words: Arc<Mutex<()>>,
-    /// Peers on this host that copy from memory of this process by themselves.
-    direct: Map<PeerId, ()>,
+    /// Peers whose messages go through shared memory.
+    near: Map<PeerId, ()>,
 }
 
 fn index(buffer: Buffer) -> usize {
@@ -69,20 +98,41 @@ impl Buffers {
     /// `words` is held while a word is changed.
     pub(crate) fn new(device: Device, events: Events, words: Arc<Mutex<()>>) -> Self {
         let (slots, registrations, releasing) = (Slab::new(), HashMap::new(), Slab::new());
-        Buffers { slots, registrations, releasing, device, events, words, direct: Map::default() }
+        let (loans, near) = (Slab::new(), Map::default());
+        Buffers { slots, registrations, loans, releasing, device, events, words, near }
     }
 
-    /// Whether a peer copies from memory of this process by itself.
-    pub(crate) fn is_direct(&self, peer: PeerId) -> bool {
-        self.direct.contains_key(&peer)
+    /// From now on messages of a peer go through shared memory, or not.
+    pub(crate) fn set_near(&mut self, peer: PeerId, near: Near) {
+        match near {
+            Near::Yes => self.near.insert(peer, ()),
+            Near::No => self.near.remove(&peer),
+        };
     }
 
-    pub(crate) fn set_direct(&mut self, peer: PeerId, direct: bool) {
-        if direct {
-            self.direct.insert(peer, ());
-        } else {
-            self.direct.remove(&peer);
-        }
+    /// The piece that a peer on this host means by a place, if that is open to it for this.
+    pub(crate) fn lent(&self, peer: PeerId, at: Place, len: u64, way: Direction) -> Option<Piece> {
+        let (start, piece, access) = match self.registrations.get(&at.key) {
+            Some(Opened { registration, piece, access }) => (registration.address(), *piece, *access),
+            None => {
+                let loan = self.loans.get(near_index(at.key)).filter(|loan| loan.peer == peer)?;
+                (loan.address, loan.piece, loan.access)
+            }
+        };
+        let is_allowed = match way {
+            Direction::FromPeer => access.reads(),
+            Direction::ToPeer => access.writes(),
+        };
+        piece.part(at.address.checked_sub(start)?, len).filter(|_| is_allowed)
+    }
+
+    /// Fills a piece with what comes through a lane.
+    pub(crate) fn fill(&self, into: Piece, from: &mut Reader<'_>) {
+        self.spans(into, |_, part| match part {
+            Part::Lent(span) => span.fill(from),
+            // Copies of ours are only ever sent.
+            Part::Owned(_) => {}
+        });
     }
 
     /// Shows the bytes of a piece, part by part.
@@ -216,6 +266,18 @@ impl Buffers {
         Slices::of(slices).ok()
     }
 
+    /// Where the first byte of a piece is.
+    fn start(&self, piece: Piece) -> Option<u64> {
+        let mut start = None;
+        self.spans(piece, |_, part| {
+            start = start.or(Some(match part {
+                Part::Lent(span) => span.address() as u64,
+                Part::Owned(bytes) => bytes.as_ptr() as u64,
+            }));
+        });
+        start
+    }
+
     /// Calls `each` with the spans of a piece, and where each lies in it.
     fn spans(&self, piece: Piece, mut each: impl FnMut(usize, Part<'_>)) {
         let (mut skip, mut left) = (piece.offset as usize, piece.len as usize);
@@ -279,15 +341,10 @@ impl Memory for Buffers {
     }
 
     fn register(&mut self, piece: Piece, access: Access, to: Option<PeerId>) -> Option<Remote> {
-        if to.is_some_and(|peer| self.is_direct(peer)) {
-            let mut address = None;
-            self.spans(piece, |_, part| {
-                address = address.or(Some(match part {
-                    Part::Lent(span) => span.address() as u64,
-                    Part::Owned(bytes) => bytes.as_ptr() as u64,
-                }));
-            });
-            return Some(Remote { address: address?, rkey: BY_ADDRESS });
+        if let Some(peer) = to.filter(|peer| self.near.contains_key(peer)) {
+            let address = self.start(piece)?;
+            let index = self.loans.insert(Loan { peer, address, piece, access });
+            return Some(Remote { address, rkey: near_key(index) });
         }
         let slices = self.slots.get(index(piece.buffer))?;
         let region = match &slices.stored {
@@ -301,20 +358,21 @@ impl Memory for Buffers {
                 Region::from_bytes(&bytes[range]).ok()?
             }
         };
-        let access = datapath::Access { read: access.reads(), write: access.writes() };
+        let allowed = datapath::Access { read: access.reads(), write: access.writes() };
         // Named by its address here: a peer on this host copies from there without asking.
         let address = region.as_ptr() as u64;
-        let registration = self.device.begin_register(&region, address, access).ok()?;
+        let registration = self.device.begin_register(&region, address, allowed).ok()?;
         let remote = registration.remote(0);
-        self.registrations.insert(registration.rkey(), (registration, piece.buffer));
+        self.registrations.insert(registration.rkey(), Opened { registration, piece, access });
         Some(Remote { address: remote.address, rkey: remote.rkey })
     }
 
     fn deregister(&mut self, rkey: u64) {
-        if rkey == BY_ADDRESS {
+        let Some(Opened { registration, piece, .. }) = self.registrations.remove(&rkey) else {
+            self.loans.try_remove(near_index(rkey));
             return;
-        }
-        let Some((registration, buffer)) = self.registrations.remove(&rkey) else { return };
+        };
+        let buffer = piece.buffer;
         if let Some(slot) = self.slots.get_mut(index(buffer)) {
             slot.releasing += 1;
         }

@@ -17,7 +17,7 @@ use smallvec::smallvec;
 use super::Endpoint;
 use super::buffers::{Buffers, Direction};
 use super::links::{Link, Links};
-use super::neighbours::Neighbours;
+use super::neighbours::{Copy, Neighbours};
 use super::report::{Local, Reporter};
 use super::stage::Stage;
 use super::visits::Visits;
@@ -69,7 +69,7 @@ pub(super) enum OperationKind {
 #[derive(Debug)]
 pub(super) enum Request {
     Send { peer: PeerId, request: RequestId, place: Slice },
-    Move { peer: PeerId, request: RequestId, way: Direction },
+    Move { peer: PeerId, request: RequestId },
     Receive { place: Slice },
 }
 
@@ -187,8 +187,7 @@ impl Core {
     /// Whether the application, which has looked so often, is to look at the device, too: where memory is shared that costs more
     /// than all the rest, and is done the less often the longer nothing has happened there.
     pub(super) fn looks_at_device(&mut self, looks: u64) -> bool {
-        !self.neighbours.is_any()
-            || self.visits.is_due(looks, self.unanswered > 0 || self.neighbours.use_device())
+        !self.neighbours.is_any() || self.visits.is_due(looks, self.unanswered > 0)
     }
 
     /// What can be done at once without the device: what has come through shared memory. True if anything has.
@@ -273,12 +272,12 @@ impl Core {
         local: Piece,
         request: RequestId,
     ) {
-        if self.lane_of(peer).is_some_and(|lane| self.copy(lane, way, remote, local, request)) {
-            return;
+        if let Some(lane) = self.lane_of(peer) {
+            return self.copy(lane, Copy { way, remote, local, request });
         }
         let remote = Remote { address: remote.address, rkey: remote.rkey };
         let slices = self.buffers.slices(local);
-        let wr = self.requests.insert(Request::Move { peer, request, way }) as u64;
+        let wr = self.requests.insert(Request::Move { peer, request }) as u64;
         self.unanswered += 1;
         let connection = self.links.connection(peer).zip(slices);
         let posted = connection.is_some_and(|(to, slices)| match way {

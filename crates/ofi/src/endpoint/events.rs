@@ -146,9 +146,8 @@ impl Core {
                     self.engine.completed(peer, request, result(done), &mut self.buffers);
                 }
             }
-            Request::Move { peer, request, way } => {
+            Request::Move { peer, request } => {
                 if current == Some(peer) {
-                    self.moved(peer, way);
                     self.engine.completed(peer, request, result(done), &mut self.buffers);
                 }
             }

@@ -2,14 +2,15 @@
 
 use pathweave_datapath::CloseReason;
 use pathweave_neighbour::{Bell, Brought, Heard, Sent, Ticket};
-use pathweave_tagged::{Failure, Label, Memory, Payload, PeerId, Piece, Remote, RequestId, Role};
+use pathweave_tagged::{Failure, Label, Memory, Payload, PeerId, RequestId, Role};
 
-use super::buffers::Direction;
+use super::buffers::{Direction, Near};
 use super::core::{Core, HEADER_ROOM};
 use super::links::{Carrier, Link};
-use super::neighbours::{Copy, Health, Standing, Waiting};
+use super::neighbours::{Copy, Health, Neighbour, Standing, Waiting};
 use super::watch::{LaneKey, Vigil};
 use crate::ffi::memory::Span;
+use crate::log::{Level, say};
 
 /// Messages of one lane that one pass takes.
 const MESSAGES_A_PASS: usize = 64;
@@ -31,7 +32,7 @@ impl Core {
 
     fn close_lane(&mut self, key: LaneKey, peer: PeerId) {
         self.neighbours.remove(key);
-        self.buffers.set_direct(peer, false);
+        self.buffers.set_near(peer, Near::No);
     }
 
     /// The lane of a peer that is connected and has one.
@@ -66,17 +67,14 @@ impl Core {
         let Some(peer) = self.neighbours.get(key).map(|neighbour| neighbour.peer) else { return };
         self.hear_last(key);
         // What was said last may have closed it.
-        let Some(uses_connection) = self.neighbours.get(key).map(|neighbour| neighbour.moving > 0) else {
+        if self.neighbours.get(key).is_none() {
             return;
-        };
+        }
         if self.lane_of(peer) != Some(key) {
             // Not connected yet: what becomes of the call is told otherwise.
             self.links.set_carrier(peer, Carrier::Network);
             self.close_lane(key, peer);
             return;
-        }
-        if let Some(connection) = self.links.connection(peer).filter(|_| uses_connection) {
-            self.dying.insert(connection.id(), peer);
         }
         self.on_closed(peer, CloseReason::Peer);
     }
@@ -113,45 +111,49 @@ impl Core {
             if standing == Standing::New && self.lane_of(peer) != Some(key) {
                 break;
             }
-            let len = match self.neighbours.hear(key) {
+            let what = self.neighbours.hear(key);
+            match what {
                 Heard::Nothing => break,
-                Heard::Message(len) => len,
+                Heard::Message(_) | Heard::Note(_) => heard = true,
                 Heard::Broken => {
-                    self.break_lane(key);
-                    self.on_gone(key);
+                    self.give_up_lane(key);
                     break;
                 }
-            };
-            heard = true;
+            }
             if standing == Standing::New {
                 if self.links.confirm(peer) {
                     self.engine.peer_up(peer, Role::Initiator, &mut self.buffers);
                     self.carry_out();
                 }
                 self.neighbours.settle(key);
+                self.buffers.set_near(peer, Near::Yes);
             }
-            self.look_for_direct(key, peer);
-            self.engine.delivered(peer, &self.neighbours.mail()[..len], &mut self.buffers);
+            match what {
+                Heard::Message(len) => {
+                    self.engine.delivered(peer, &self.neighbours.mail()[..len], &mut self.buffers);
+                }
+                Heard::Note(note) => {
+                    if self.on_note(key, peer, note).is_err() {
+                        self.give_up_lane(key);
+                        break;
+                    }
+                }
+                Heard::Nothing | Heard::Broken => {}
+            }
             self.carry_out();
         }
         heard
     }
 
-    /// Whether the two can copy from each other's memory: each finds out for itself, and tells the other.
-    fn look_for_direct(&mut self, key: LaneKey, peer: PeerId) {
-        let Some(neighbour) = self.neighbours.get_mut(key).filter(|neighbour| !neighbour.is_direct) else {
-            return;
-        };
-        neighbour.lane.reads_peer();
-        neighbour.is_direct = neighbour.lane.is_read_by_peer();
-        if neighbour.is_direct {
-            self.buffers.set_direct(peer, true);
-        }
+    /// The peer has broken the rules.
+    fn give_up_lane(&mut self, key: LaneKey) {
+        self.break_lane(key);
+        self.on_gone(key);
     }
 
     fn break_lane(&mut self, key: LaneKey) {
         if let Some(neighbour) = self.neighbours.get_mut(key) {
-            neighbour.health = Health::Broken;
+            neighbour.broke();
         }
     }
 
@@ -192,7 +194,7 @@ impl Core {
             Payload::Bytes(bytes) => behind.copy_from_slice(bytes),
         }
         let Some(neighbour) = self.neighbours.get_mut(key) else { return };
-        neighbour.waiting.push_back(Waiting { bytes: bytes.into(), request });
+        neighbour.waiting.push_back(Waiting::Message { bytes: bytes.into(), request });
         if neighbour.waiting.len() == 1 {
             // If nobody looks, somebody is to look whether there is room.
             self.neighbours.wake();
@@ -221,85 +223,68 @@ impl Core {
         true
     }
 
-    fn sent(&mut self, peer: PeerId, request: RequestId) {
+    pub(super) fn sent(&mut self, peer: PeerId, request: RequestId) {
         // Nobody waits for those of number 0.
         if request != RequestId(0) {
             self.engine.completed(peer, request, Ok(()), &mut self.buffers);
         }
     }
 
-    /// Sends what there is room for now.
-    fn send_waiting(&mut self, key: LaneKey) {
-        while let Some(neighbour) = self.neighbours.get_mut(key) {
-            let Some(first) = neighbour.waiting.front().filter(|_| neighbour.writing == 0) else { break };
-            match neighbour.lane.send(first.bytes.len(), |writer| writer.put(&first.bytes)) {
-                Sent::Yes => {}
-                Sent::Full => break,
-                Sent::Broken => {
-                    neighbour.health = Health::Broken;
-                    break;
-                }
-            }
-            let (peer, request) = (neighbour.peer, first.request);
-            neighbour.waiting.pop_front();
-            self.sent(peer, request);
+    /// Copies from or to memory of a peer on this host, at once or in its turn, or has the peer do it.
+    pub(super) fn copy(&mut self, key: LaneKey, copy: Copy) {
+        let Some(neighbour) = self.neighbours.get_mut(key) else { return };
+        let was_waiting = neighbour.is_waiting();
+        if neighbour.lane.reads_peer() {
+            neighbour.writing += u32::from(copy.way == Direction::ToPeer);
+            neighbour.copies.push_back(copy);
+            self.copy_waiting(key);
+        } else {
+            neighbour.relay(copy);
+            self.send_on(key);
         }
-        self.carry_out();
-    }
-
-    /// Copies from or to memory of a peer on this host, at once or in its turn. False: that cannot be reached, and the connection
-    /// is to do it.
-    pub(super) fn copy(
-        &mut self,
-        key: LaneKey,
-        way: Direction,
-        remote: Remote,
-        local: Piece,
-        request: RequestId,
-    ) -> bool {
-        let Some(neighbour) = self.neighbours.get_mut(key) else { return false };
-        neighbour.writing += u32::from(way == Direction::ToPeer);
-        if !neighbour.lane.reads_peer() {
-            neighbour.moving += 1;
-            return false;
-        }
-        neighbour.copies.push_back(Copy { way, address: remote.address, local, request });
-        let is_first = neighbour.copies.len() == 1;
-        self.copy_waiting(key);
-        if is_first && self.neighbours.get(key).is_some_and(|neighbour| !neighbour.copies.is_empty()) {
+        if !was_waiting && self.neighbours.get(key).is_some_and(Neighbour::is_waiting) {
             // If nobody looks, somebody is to go on with it.
             self.neighbours.wake();
         }
-        true
     }
 
     /// Copies as much as one pass may.
     fn copy_waiting(&mut self, key: LaneKey) {
         while self.neighbours.budget > 0 {
             let Some(neighbour) = self.neighbours.get_mut(key) else { return };
-            let Some(Copy { way, address, local, request }) = neighbour.copies.pop_front() else { return };
-            let copied = self.buffers.copy(&neighbour.lane, way, local, address);
-            neighbour.writing -= u32::from(way == Direction::ToPeer);
+            let Some(copy) = neighbour.copies.pop_front() else { return };
+            let copied = self.buffers.copy(&neighbour.lane, copy.way, copy.local, copy.remote.address);
+            neighbour.writing -= u32::from(copy.way == Direction::ToPeer);
+            let result = copied.map_err(|error| error.raw_os_error());
+            if let Err(Some(libc::EPERM | libc::ENOSYS)) = result {
+                return self.ask_from_now_on(key, copy);
+            }
             let peer = neighbour.peer;
-            self.neighbours.budget = self.neighbours.budget.saturating_sub(local.len);
-            let result = copied.map_err(|error| match error.raw_os_error() {
-                Some(libc::EFAULT | libc::EPERM) => Failure::Access,
+            self.neighbours.budget = self.neighbours.budget.saturating_sub(copy.local.len);
+            let result = result.map_err(|error| match error {
+                Some(libc::EFAULT) => Failure::Access,
                 Some(libc::ESRCH) => Failure::Reset,
                 _ => Failure::Io,
             });
-            self.engine.completed(peer, request, result, &mut self.buffers);
+            self.engine.completed(peer, copy.request, result, &mut self.buffers);
         }
     }
 
-    /// What the connection had to do for a lane is done.
-    pub(super) fn moved(&mut self, peer: PeerId, way: Direction) {
-        let Some(key) = self.lane_of(peer) else { return };
+    /// The kernel has let this process copy, and does so no more: the peer is asked for this, for what waits, and for all that
+    /// follows.
+    fn ask_from_now_on(&mut self, key: LaneKey, first: Copy) {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return };
-        neighbour.moving = neighbour.moving.saturating_sub(1);
-        if way == Direction::ToPeer {
-            neighbour.writing = neighbour.writing.saturating_sub(1);
+        say(Level::Info, format_args!("memory of a peer on this host is not copied by the kernel any more"));
+        neighbour.lane.cannot_read_peer();
+        let rest = std::mem::take(&mut neighbour.copies);
+        neighbour.writing = 0;
+        // Messages that waited for WRITEs among them stay behind those.
+        let behind = std::mem::take(&mut neighbour.waiting);
+        for copy in std::iter::once(first).chain(rest) {
+            neighbour.relay(copy);
         }
-        self.send_waiting(key);
+        neighbour.waiting.extend(behind);
+        self.send_on(key);
     }
 
     /// Peers ring from now on; what came before is heard.

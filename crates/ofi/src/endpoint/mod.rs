@@ -13,6 +13,8 @@ mod lanes;
 mod links;
 mod neighbours;
 mod operations;
+mod relay;
+mod relays;
 mod report;
 mod stage;
 mod visits;

@@ -10,12 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
-use pathweave_neighbour::{Apart, Brought, Heard, Lane, Meeting, Name, Ticket, Watch, kernel};
-use pathweave_tagged::{PeerId, Piece, RequestId};
+use pathweave_neighbour::{
+    Apart, Brought, Copies, Heard, Lane, Meeting, Name, Place, Rest, Ticket, Watch, kernel,
+};
+use pathweave_tagged::{PeerId, Piece, Remote, RequestId};
 use slab::Slab;
 
 use super::buffers::Direction;
 use super::handshake::Here;
+use super::relay::Relay;
 use super::watch::{self, LaneKey, Watched};
 use crate::ffi::{cores, interfaces};
 use crate::log::{Level, say};
@@ -27,11 +30,15 @@ const LOOKS: u64 = 8192;
 /// About as long as an answer takes.
 const LOOKS_WITHOUT_CORES: u64 = 64;
 
-/// A message that waits for room, or for WRITEs before it.
+/// What waits for room, or for WRITEs before it.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    pub(super) bytes: Box<[u8]>,
-    pub(super) request: RequestId,
+pub(super) enum Waiting {
+    /// A message.
+    Message { bytes: Box<[u8]>, request: RequestId },
+    /// A READ of what this process cannot copy by itself.
+    Ask { id: u32, from: Place, len: u64 },
+    /// Such a WRITE, or the rest of it.
+    Put { id: u32, to: Place, from: Piece },
 }
 
 /// A copy from or to memory of the peer.
@@ -39,9 +46,27 @@ pub(super) struct Waiting {
 pub(super) struct Copy {
     pub(super) way: Direction,
     /// In the peer's memory.
-    pub(super) address: u64,
+    pub(super) remote: Remote,
     pub(super) local: Piece,
     pub(super) request: RequestId,
+}
+
+/// Whose turn it is to go into the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// What waits, in the order in which it was said.
+    Said,
+    /// Answers.
+    Answers,
+}
+
+impl Turn {
+    pub(super) fn other(self) -> Self {
+        match self {
+            Turn::Said => Turn::Answers,
+            Turn::Answers => Turn::Said,
+        }
+    }
 }
 
 /// A peer, and what is shared with it.
@@ -52,14 +77,13 @@ pub(super) struct Neighbour {
     pub(super) waiting: VecDeque<Waiting>,
     /// What is to be copied, in order.
     pub(super) copies: VecDeque<Copy>,
-    /// READs and WRITEs that go over the connection, where memory of the peer cannot be reached.
-    pub(super) moving: u32,
-    /// WRITEs among them and among the copies: no message overtakes those.
+    /// WRITEs among the copies: no message overtakes those.
     pub(super) writing: u32,
+    /// What goes through the lane instead.
+    pub(super) relay: Relay,
+    pub(super) turn: Turn,
     pub(super) health: Health,
     pub(super) standing: Standing,
-    /// It is known that the peer copies from memory here by itself.
-    pub(super) is_direct: bool,
 }
 
 /// Whether a lane is known to be what the link with its peer goes over; it is as long as there is the lane, then.
@@ -102,6 +126,7 @@ pub(super) struct Neighbours {
     cores: usize,
     /// Bytes that may yet be copied in this pass.
     pub(super) budget: u64,
+    copies: Copies,
     /// `None`: memory is not shared.
     reception: Option<Reception>,
 }
@@ -109,10 +134,14 @@ pub(super) struct Neighbours {
 impl Neighbours {
     /// Opens a place to be met at, unless memory is not to be shared.
     pub(super) fn open(settings: &Settings) -> Self {
-        let wanted = settings.shared_memory == SharedMemory::On && settings.progress != Progress::Caller;
+        let wanted = settings.shared_memory != SharedMemory::Off && settings.progress != Progress::Caller;
+        let copies = match settings.shared_memory {
+            SharedMemory::Messages => Copies::ByPeer,
+            SharedMemory::On | SharedMemory::Off => Copies::ByKernel,
+        };
         let reception = if wanted { Reception::open() } else { None };
         let (lanes, keys, settled, mail) = (Slab::new(), Vec::new(), Map::default(), Vec::new());
-        Neighbours { lanes, keys, settled, mail, cores: cores(), budget: 0, reception }
+        Neighbours { lanes, keys, settled, mail, cores: cores(), budget: 0, copies, reception }
     }
 
     /// Begins to watch.
@@ -147,7 +176,7 @@ impl Neighbours {
         if here.kernel != reception.kernel {
             return None;
         }
-        match Lane::offer(here.meeting, here.ticket) {
+        match Lane::offer(here.meeting, here.ticket, self.copies) {
             Ok(lane) => self.insert(peer, lane),
             Err(Apart::Elsewhere) => None,
             Err(apart) => {
@@ -162,7 +191,7 @@ impl Neighbours {
 
     /// Takes a lane that a peer has made.
     pub(super) fn take(&mut self, peer: PeerId, brought: Brought) -> Option<LaneKey> {
-        match Lane::take(brought) {
+        match Lane::take(brought, self.copies) {
             Ok(lane) => self.insert(peer, lane),
             Err(error) => {
                 say(Level::Warn, format_args!("memory that a peer has handed over cannot be used: {error}"));
@@ -182,11 +211,11 @@ impl Neighbours {
             lane,
             waiting: VecDeque::new(),
             copies: VecDeque::new(),
-            moving: 0,
             writing: 0,
+            relay: Relay::new(),
+            turn: Turn::Said,
             health: Health::Good,
             standing: Standing::New,
-            is_direct: false,
         });
         self.keys.push(key);
         Some(key)
@@ -259,11 +288,6 @@ impl Neighbours {
         }
     }
 
-    /// Whether a neighbour cannot copy from memory here, so that the device carries what it reads.
-    pub(super) fn use_device(&self) -> bool {
-        self.lanes.iter().any(|(_, neighbour)| !neighbour.is_direct)
-    }
-
     /// Whether there is any lane.
     pub(super) fn is_any(&self) -> bool {
         !self.keys.is_empty()
@@ -274,7 +298,7 @@ impl Neighbours {
         self.lanes.iter().any(|(_, neighbour)| neighbour.lane.has_mail())
     }
 
-    /// Whether messages wait for room, or copies for their turn.
+    /// Whether anything waits for room, or copies for their turn.
     pub(super) fn is_waiting(&self) -> bool {
         self.lanes.iter().any(|(_, neighbour)| neighbour.is_waiting())
     }
@@ -286,7 +310,10 @@ impl Neighbours {
 
     /// Peers ring from now on.
     pub(super) fn rest(&self) {
-        self.lanes.iter().for_each(|(_, neighbour)| neighbour.lane.rest());
+        for (_, neighbour) in &self.lanes {
+            let until = if neighbour.is_waiting() { Rest::UntilMailOrRoom } else { Rest::UntilMail };
+            neighbour.lane.rest(until);
+        }
     }
 
     /// Has the thread look after what waits.
@@ -298,8 +325,14 @@ impl Neighbours {
 }
 
 impl Neighbour {
-    fn is_waiting(&self) -> bool {
-        !self.waiting.is_empty() || !self.copies.is_empty()
+    /// Whether anything waits for room, or for its turn.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty() || !self.copies.is_empty() || self.relay.next().is_some()
+    }
+
+    /// The peer has broken the rules.
+    pub(super) fn broke(&mut self) {
+        self.health = Health::Broken;
     }
 }
 

@@ -7,7 +7,7 @@ use std::slice;
 
 use libc::iovec;
 use pathweave_datapath::{Region, Slice};
-use pathweave_neighbour::Lane;
+use pathweave_neighbour::{Lane, Reader};
 use smallvec::{SmallVec, smallvec};
 
 use crate::abi::errno::FI_EINVAL;
@@ -68,6 +68,12 @@ impl Span {
             // SAFETY: promised in `new`, and checked.
             unsafe { from.as_ptr().copy_to(self.start as *mut u8, from.len()) };
         }
+    }
+
+    /// Copies what comes through a lane to it.
+    pub(crate) fn fill(self, from: &mut Reader<'_>) {
+        // SAFETY: promised in `new`.
+        unsafe { from.get_raw(self.start as *mut u8, self.len) };
     }
 
     /// Lets `look` see the bytes.

@@ -48,7 +48,7 @@ pub fn environment() {
 const NO_COPIES: &str = "PATHWEAVE_TEST_NO_COPIES";
 
 /// From now on the kernel refuses this process to copy from and to others, as a container may.
-fn forbid_copies() {
+pub fn forbid_copies() {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let is =
         |number: libc::c_long, jf| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, jf, number as u32);
@@ -80,16 +80,23 @@ fn forbid_copies() {
 /// from each other, and that leave the device to its thread.
 pub fn again_in_other_ways() {
     let ways = [("PATHWEAVE_SHARED_MEMORY", "off"), (NO_COPIES, "1"), ("PATHWEAVE_PROGRESS", "thread")];
-    for (variable, value) in ways {
-        let mut again = Command::new(std::env::current_exe().unwrap());
-        let output = again.args(["--skip", "again_in_other_ways"]).env(variable, value).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            output.status.success(),
-            "{variable}={value}: {text}{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+    for way in ways {
+        again(&["--skip", "again_in_other_ways"], way);
     }
+}
+
+/// The same in processes that cannot copy from each other alone.
+pub fn again_without_copies() {
+    again(&["--skip", "again_without_copies"], (NO_COPIES, "1"));
+}
+
+/// Runs tests of this program in a process of its own.
+pub fn again(arguments: &[&str], (variable, value): (&str, &str)) {
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    let output = again.args(arguments).env(variable, value).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{variable}={value}: {text}{errors}");
 }
 
 /// What a call returned, as a result.

@@ -1,0 +1,235 @@
+//! Both ends of a lane in one process.
+
+use super::*;
+use crate::meeting::{Meeting, Offer};
+use crate::note::{More, Place};
+use crate::ring::MAX_MESSAGE_BYTES;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+fn lanes() -> (Lane, Lane) {
+    let meeting = Meeting::open().unwrap();
+    let ticket = Ticket::new().unwrap();
+    let near = Lane::offer(meeting.name(), ticket, Copies::ByKernel).unwrap();
+    let Offer::Memory(shown, brought) = meeting.newcomer().unwrap().offer() else { panic!("an offer") };
+    assert_eq!(shown, ticket);
+    (near, Lane::take(brought, Copies::ByKernel).unwrap())
+}
+
+fn say(lane: &mut Lane, bytes: &[u8]) {
+    assert_eq!(lane.send(bytes.len(), |writer| writer.put(bytes)), Sent::Yes);
+}
+
+fn heard(lane: &mut Lane) -> Option<Vec<u8>> {
+    let mut into = Vec::new();
+    match lane.hear(&mut into) {
+        Heard::Message(len) => Some(into[..len].to_vec()),
+        Heard::Nothing => None,
+        Heard::Note(note) => panic!("{note:?}"),
+        Heard::Broken => panic!("broken"),
+    }
+}
+
+#[test]
+fn messages_go_both_ways_and_who_sleeps_is_rung_for_once() {
+    let (mut near, mut far) = lanes();
+    assert!(!far.has_mail());
+    say(&mut near, b"one");
+    say(&mut near, b"two");
+    assert!(far.has_mail());
+    assert_eq!((heard(&mut far).unwrap(), heard(&mut far).unwrap()), (b"one".into(), b"two".into()));
+    // Nobody had looked after the lane.
+    assert_eq!(recv(&far.socket, &mut [0; 4], RecvFlags::DONTWAIT).map(|(len, _)| len), Ok(1));
+    assert!(recv(&far.socket, &mut [0; 4], RecvFlags::DONTWAIT).is_err(), "once");
+    far.rest(Rest::UntilMail);
+    say(&mut near, b"three");
+    say(&mut far, b"four");
+    assert_eq!(far.bell(), Bell::Rung);
+    assert_eq!((heard(&mut far).unwrap(), heard(&mut near).unwrap()), (b"three".into(), b"four".into()));
+}
+
+#[test]
+fn what_was_sent_before_the_end_is_there() {
+    let (mut near, mut far) = lanes();
+    say(&mut near, b"last");
+    drop(near);
+    assert_eq!(far.bell(), Bell::Gone);
+    assert_eq!(heard(&mut far).unwrap(), b"last");
+    assert_eq!(heard(&mut far), None);
+    let mut bytes = [0; 1];
+    let here = [(bytes.as_mut_ptr() as usize, 1)];
+    // SAFETY: the byte above.
+    let read = unsafe { far.read(&here, here[0].0 as u64) };
+    assert_eq!(read.unwrap_err().raw_os_error(), Some(libc::ESRCH));
+}
+
+#[test]
+fn memory_is_copied_between_processes_in_parts() {
+    let (mut near, mut far) = lanes();
+    assert!(near.reads_peer() && far.reads_peer());
+    let there: Vec<u8> = (0..200_000u32).map(|at| at as u8).collect();
+    let (mut first, mut second) = (vec![0; 70_000], vec![0; 130_000]);
+    let parts = [(first.as_mut_ptr() as usize, 70_000), (second.as_mut_ptr() as usize, 130_000)];
+    // SAFETY: memory of this test, which plays both processes.
+    unsafe { near.read(&parts, there.as_ptr() as u64) }.unwrap();
+    assert!(first == there[..70_000] && second == there[70_000..]);
+    let mut back = vec![0; 200_000];
+    // SAFETY: as above.
+    unsafe { near.write(&parts, back.as_mut_ptr() as u64) }.unwrap();
+    assert!(back == there);
+    // SAFETY: as above; nothing is mapped there.
+    let nowhere = unsafe { near.read(&parts, 64) };
+    assert_eq!(nowhere.unwrap_err().raw_os_error(), Some(libc::EFAULT));
+}
+
+#[test]
+fn who_is_elsewhere_is_not_met_and_nonsense_is_sent_away() {
+    let meeting = Meeting::open().unwrap();
+    let name = meeting.name();
+    let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
+    assert!(hand_over(name, Ticket::new().unwrap(), &socket.into()).is_ok());
+    let Offer::Memory(_, brought) = meeting.newcomer().unwrap().offer() else { panic!("an offer") };
+    assert!(Lane::take(brought, Copies::ByKernel).is_err(), "a socket is no memory");
+    drop(meeting);
+    assert!(matches!(Lane::offer(name, Ticket::new().unwrap(), Copies::ByKernel), Err(Apart::Elsewhere)));
+}
+
+/// Hosts of a lab are network namespaces of one kernel: between them is a network, and it is to be used.
+#[test]
+#[allow(clippy::print_stderr, reason = "says why a test is skipped")]
+fn a_process_in_another_network_namespace_is_elsewhere() {
+    let meeting = Meeting::open().unwrap();
+    let name = meeting.name();
+    let other = std::thread::spawn(move || {
+        // SAFETY: changes the namespace of this thread alone, which ends here.
+        if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+            eprintln!("skipped: no right to a network namespace");
+            return;
+        }
+        let offered = Lane::offer(name, Ticket::new().unwrap(), Copies::ByKernel);
+        assert!(matches!(offered, Err(Apart::Elsewhere)), "{offered:?}");
+    });
+    other.join().unwrap();
+    assert!(
+        Lane::offer(name, Ticket::new().unwrap(), Copies::ByKernel).is_ok(),
+        "from here it can be reached"
+    );
+}
+
+/// Until it is rung for; a lost bell would be a sleep without end.
+fn sleep(lane: &mut Lane) {
+    let long = Timespec { tv_sec: 60, tv_nsec: 0 };
+    assert_eq!(poll(&mut [PollFd::new(lane, PollFlags::IN)], Some(&long)), Ok(1), "a lost bell");
+    assert_eq!(lane.bell(), Bell::Rung);
+}
+
+/// Two threads that sleep whenever they find nothing.
+#[test]
+fn no_bell_is_lost() {
+    let (mut near, mut far) = lanes();
+    const COUNT: u32 = 20_000;
+    let wait = |lane: &mut Lane| loop {
+        if let Some(bytes) = heard(lane) {
+            return u32::from_ne_bytes(bytes.try_into().unwrap());
+        }
+        lane.rest(Rest::UntilMail);
+        if lane.has_mail() {
+            continue;
+        }
+        sleep(lane);
+    };
+    let echo = std::thread::spawn(move || {
+        for expected in 0..COUNT {
+            assert_eq!(wait(&mut far), expected);
+            say(&mut far, &expected.to_ne_bytes());
+        }
+        // Until the last is heard.
+        far
+    });
+    for number in 0..COUNT {
+        say(&mut near, &number.to_ne_bytes());
+        assert_eq!(wait(&mut near), number);
+    }
+    echo.join().unwrap();
+}
+
+/// The note that is next, with the bytes behind it.
+fn noted(lane: &mut Lane) -> Option<(Note, Vec<u8>)> {
+    let note = match lane.hear(&mut Vec::new()) {
+        Heard::Nothing => return None,
+        Heard::Note(note) => note,
+        other => panic!("{other:?}"),
+    };
+    let mut bytes = vec![0; lane.bytes().left()];
+    lane.bytes().get(&mut bytes);
+    lane.take_note();
+    Some((note, bytes))
+}
+
+#[test]
+fn notes_come_in_their_turn_with_the_bytes_behind_them() {
+    let (mut near, mut far) = lanes();
+    let place = Place { key: 1, address: 2 };
+    let put = Note::Put { id: 3, to: place, more: More::Ends };
+    let ask = Note::Ask { id: 4, from: place, len: 5 };
+    say(&mut near, b"before");
+    assert_eq!(near.send_note(put, 6, |writer| writer.put(b"memory")), Sent::Yes);
+    assert_eq!(near.send_note(ask, 0, |_| ()), Sent::Yes);
+    say(&mut near, b"behind");
+    assert_eq!(heard(&mut far).unwrap(), b"before");
+    assert_eq!(noted(&mut far), Some((put, b"memory".into())));
+    assert_eq!(noted(&mut far), Some((ask, vec![])));
+    assert_eq!(heard(&mut far).unwrap(), b"behind");
+    far.take_note();
+    assert_eq!((heard(&mut far), far.bytes().left()), (None, 0), "no note is there to be taken");
+    // What is no note ends the lane.
+    assert_eq!(near.send_note(Note::Give { id: 1 }, 0, |_| ()), Sent::Yes);
+    assert_eq!(far.hear(&mut Vec::new()), Heard::Broken);
+}
+
+#[test]
+fn who_is_not_to_copy_does_not() {
+    let meeting = Meeting::open().unwrap();
+    let ticket = Ticket::new().unwrap();
+    let mut near = Lane::offer(meeting.name(), ticket, Copies::ByPeer).unwrap();
+    let Offer::Memory(_, brought) = meeting.newcomer().unwrap().offer() else { panic!("an offer") };
+    let mut far = Lane::take(brought, Copies::ByKernel).unwrap();
+    assert!(!near.reads_peer() && far.reads_peer(), "each for itself");
+    far.cannot_read_peer();
+    assert!(!far.reads_peer());
+}
+
+/// Two threads, of which the one sends more than there is room for and sleeps whenever there is none, and the other sleeps
+/// whenever there is nothing.
+#[test]
+fn who_waits_for_room_is_rung_for() {
+    let (mut near, mut far) = lanes();
+    const PIECES: u32 = 5_000;
+    const BYTES: usize = 40_000;
+    const { assert!(4 * BYTES > MAX_MESSAGE_BYTES, "four are more than there is room for") };
+    let taker = std::thread::spawn(move || {
+        for id in 0..PIECES {
+            let (note, bytes) = loop {
+                if let Some(noted) = noted(&mut far) {
+                    break noted;
+                }
+                far.rest(Rest::UntilMail);
+                if !far.has_mail() {
+                    sleep(&mut far);
+                }
+            };
+            assert_eq!(note, Note::Give { id });
+            assert!(bytes == vec![id as u8; BYTES]);
+        }
+        far
+    });
+    for id in 0..PIECES {
+        let bytes = vec![id as u8; BYTES];
+        while near.send_note(Note::Give { id }, BYTES, |writer| writer.put(&bytes)) == Sent::Full {
+            near.rest(Rest::UntilMailOrRoom);
+            if near.room(BYTES + MOST_NOTE_BYTES) == Sent::Full {
+                sleep(&mut near);
+            }
+        }
+    }
+    taker.join().unwrap();
+}

@@ -1,0 +1,196 @@
+//! What the two ends of a lane say to each other of memory that an end cannot reach by itself: bytes of it go through the ring.
+//!
+//! | byte | 0 | 1 | 2, 3 | 4 to 7 | 8 to 15 | 16 to 23 | 24 to 31 | then |
+//! |---|---|---|---|---|---|---|---|---|
+//! | ask | 1 | 0 | 0 | number | key | address | length | |
+//! | give | 2 | 0 | 0 | number | bytes | | | |
+//! | put | 3 | 1 for the last piece, else 0 | 0 | number | key | address | bytes | |
+//! | done | 4 | 0 | 0 | number | | | | |
+//! | deny | 5 | 0 | 0 | number | | | | |
+//!
+//! Numbers are little endian, and those of who asks and who puts are its own: give, done and deny name what they answer.
+
+/// Bytes of the longest note, without the bytes of memory behind it.
+pub(crate) const MOST_NOTE_BYTES: usize = 32;
+
+/// Where memory of the other end is, in its terms: it looks whether the key opens what is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Under which it was opened.
+    pub key: u64,
+    /// Of the first byte.
+    pub address: u64,
+}
+
+/// Whether more of the same follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum More {
+    /// It does.
+    Follows,
+    /// This was the last.
+    Ends,
+}
+
+/// What one end tells the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// It wants `len` bytes of the other's memory.
+    Ask {
+        /// By which answers name it.
+        id: u32,
+        /// Where they are.
+        from: Place,
+        /// How many.
+        len: u64,
+    },
+    /// The next bytes that were asked for; they follow.
+    Give {
+        /// That of the ask.
+        id: u32,
+    },
+    /// Bytes for the other's memory; they follow. The pieces of one put come one right after the other.
+    Put {
+        /// By which the answer names it.
+        id: u32,
+        /// Where those of this piece go.
+        to: Place,
+        /// Of this put.
+        more: More,
+    },
+    /// All pieces of a put are there.
+    Done {
+        /// That of the put.
+        id: u32,
+    },
+    /// What was asked for is not given, or a piece of what was put was not taken. Nothing more comes of it.
+    Deny {
+        /// That of the ask or the put.
+        id: u32,
+    },
+}
+
+/// The bytes of a note.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Encoded {
+    bytes: [u8; MOST_NOTE_BYTES],
+    len: usize,
+}
+
+impl Encoded {
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes)
+}
+
+fn place(bytes: &[u8]) -> Option<Place> {
+    Some(Place { key: word(bytes, 8)?, address: word(bytes, 16)? })
+}
+
+impl Note {
+    pub(crate) fn encode(&self) -> Encoded {
+        let mut bytes = [0; MOST_NOTE_BYTES];
+        let (kind, flag, id, words) = match *self {
+            Note::Ask { id, from, len } => (1, 0, id, &[from.key, from.address, len][..]),
+            Note::Give { id } => (2, 0, id, &[][..]),
+            Note::Put { id, to, more } => (3, u8::from(more == More::Ends), id, &[to.key, to.address][..]),
+            Note::Done { id } => (4, 0, id, &[][..]),
+            Note::Deny { id } => (5, 0, id, &[][..]),
+        };
+        (bytes[0], bytes[1]) = (kind, flag);
+        bytes[4..8].copy_from_slice(&id.to_le_bytes());
+        for (into, word) in bytes[8..].chunks_exact_mut(8).zip(words) {
+            into.copy_from_slice(&word.to_le_bytes());
+        }
+        Encoded { bytes, len: 8 + 8 * words.len() }
+    }
+
+    /// The note that a message of `len` bytes begins with, and how many bytes of memory follow it. `first` is the message, or the
+    /// first [`MOST_NOTE_BYTES`] of a longer one. `None` for what is no note.
+    pub(crate) fn decode(first: &[u8], len: usize) -> Option<(Self, usize)> {
+        let (kind, flag) = (*first.first()?, *first.get(1)?);
+        if first.get(2..4)? != [0, 0] || (flag != 0 && kind != 3) {
+            return None;
+        }
+        let id = u32::from_le_bytes(first.get(4..8)?.try_into().ok()?);
+        let note = match (kind, flag) {
+            (1, _) => Note::Ask { id, from: place(first)?, len: word(first, 24)? },
+            (2, _) => Note::Give { id },
+            (3, 0) => Note::Put { id, to: place(first)?, more: More::Follows },
+            (3, 1) => Note::Put { id, to: place(first)?, more: More::Ends },
+            (4, _) => Note::Done { id },
+            (5, _) => Note::Deny { id },
+            _ => return None,
+        };
+        let behind = len.checked_sub(note.encode().len)?;
+        let brings_bytes = matches!(note, Note::Give { .. } | Note::Put { .. });
+        (brings_bytes == (behind > 0)).then_some((note, behind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn notes() -> impl Strategy<Value = Note> {
+        let place = (any::<u64>(), any::<u64>()).prop_map(|(key, address)| Place { key, address });
+        let more = prop_oneof![Just(More::Follows), Just(More::Ends)];
+        prop_oneof![
+            (any::<u32>(), place.clone(), any::<u64>()).prop_map(|(id, from, len)| Note::Ask {
+                id,
+                from,
+                len
+            }),
+            any::<u32>().prop_map(|id| Note::Give { id }),
+            (any::<u32>(), place, more).prop_map(|(id, to, more)| Note::Put { id, to, more }),
+            any::<u32>().prop_map(|id| Note::Done { id }),
+            any::<u32>().prop_map(|id| Note::Deny { id }),
+        ]
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_table() {
+        let put = Note::Put { id: 0x01020304, to: Place { key: 5, address: 0x0607 }, more: More::Ends };
+        let bytes = [3, 1, 0, 0, 4, 3, 2, 1, 5, 0, 0, 0, 0, 0, 0, 0, 7, 6, 0, 0, 0, 0, 0, 0];
+        assert_eq!(put.encode().as_slice(), bytes);
+        assert_eq!(Note::decode(&bytes, 25), Some((put, 1)));
+        assert_eq!(Note::decode(&bytes, 24), None, "a put without bytes");
+        assert_eq!(Note::Give { id: 1 }.encode().as_slice(), [2, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(Note::decode(&[4, 0, 0, 0, 1, 0, 0, 0, 9], 9), None, "more than is said");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_said_is_understood(note in notes(), behind in 1usize..100_000) {
+            let bytes = note.encode();
+            let brings_bytes = matches!(note, Note::Give { .. } | Note::Put { .. });
+            let behind = if brings_bytes { behind } else { 0 };
+            let len = bytes.len + behind;
+            let mut first = bytes.as_slice().to_vec();
+            first.resize(len.min(MOST_NOTE_BYTES), 0xa5);
+            prop_assert_eq!(Note::decode(&first, len), Some((note, behind)));
+            for short in 0..bytes.len {
+                prop_assert_eq!(Note::decode(&first[..short], short), None);
+            }
+        }
+
+        /// Any bytes are a note that is written so, or none.
+        #[test]
+        fn other_bytes_are_none(first in prop::collection::vec(any::<u8>(), 0..=MOST_NOTE_BYTES), small in any::<bool>()) {
+            let mut first = first;
+            if small && first.len() >= 4 {
+                // Nearer to what is one.
+                let nearer = [first[0] % 6, first[1] % 2, 0, 0];
+                first[..4].copy_from_slice(&nearer);
+            }
+            if let Some((note, behind)) = Note::decode(&first, first.len()) {
+                let again = note.encode();
+                prop_assert_eq!(again.as_slice(), &first[..first.len() - behind]);
+            }
+        }
+    }
+}

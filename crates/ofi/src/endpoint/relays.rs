@@ -1,0 +1,174 @@
+//! Memory of peers on this host that goes through lanes, piece by piece: READs and WRITEs of this end, and what peers ask for.
+
+use pathweave_neighbour::{More, Note, Place, Sent};
+use pathweave_tagged::{Failure, PeerId};
+
+use super::buffers::Direction;
+use super::core::Core;
+use super::neighbours::{Copy, Neighbour, Turn, Waiting};
+use super::relay::{Answer, Nonsense, PIECE_BYTES, Taken};
+use super::watch::LaneKey;
+
+/// What became of an attempt to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Something was sent.
+    Sent,
+    /// Not now, or nothing more.
+    Rests,
+}
+
+impl Neighbour {
+    /// Has the peer send, or take, what this process cannot copy by itself.
+    pub(super) fn relay(&mut self, copy: Copy) {
+        let Copy { way, remote, local, request } = copy;
+        let at = Place { key: remote.rkey, address: remote.address };
+        let id = self.relay.ask(way, local, request);
+        self.waiting.push_back(match way {
+            Direction::FromPeer => Waiting::Ask { id, from: at, len: local.len },
+            Direction::ToPeer => Waiting::Put { id, to: at, from: local },
+        });
+    }
+
+    fn step(&mut self, sent: Sent) -> Step {
+        match sent {
+            Sent::Yes => Step::Sent,
+            Sent::Full => Step::Rests,
+            Sent::Broken => {
+                self.broke();
+                Step::Rests
+            }
+        }
+    }
+}
+
+impl Core {
+    /// A peer says something of memory. The bytes behind it are looked at, and taken, here.
+    pub(super) fn on_note(&mut self, key: LaneKey, peer: PeerId, note: Note) -> Result<(), Nonsense> {
+        let Some(neighbour) = self.neighbours.get_mut(key) else { return Ok(()) };
+        let mut bytes = neighbour.lane.bytes();
+        let len = bytes.left() as u64;
+        let ended = match note {
+            Note::Give { id } => {
+                let (into, ended) = neighbour.relay.given(id, len)?;
+                self.buffers.fill(into, &mut bytes);
+                ended.map(|request| (request, Ok(())))
+            }
+            Note::Put { id, to, more } => {
+                let taken = match self.buffers.lent(peer, to, len, Direction::ToPeer) {
+                    Some(into) => {
+                        self.buffers.fill(into, &mut bytes);
+                        Taken::All
+                    }
+                    None => Taken::NotAll,
+                };
+                neighbour.relay.put(id, more, taken)?;
+                None
+            }
+            Note::Ask { id, from, len } => {
+                neighbour.relay.wanted(id, from, len)?;
+                None
+            }
+            Note::Done { id } => Some((neighbour.relay.done(id)?, Ok(()))),
+            Note::Deny { id } => Some((neighbour.relay.denied(id)?, Err(Failure::Access))),
+        };
+        neighbour.lane.take_note();
+        if let Some((request, result)) = ended {
+            self.engine.completed(peer, request, result, &mut self.buffers);
+        }
+        Ok(())
+    }
+
+    /// Sends what there is room for now, and carries out what follows from it.
+    pub(super) fn send_waiting(&mut self, key: LaneKey) {
+        self.send_on(key);
+        self.carry_out();
+    }
+
+    /// The same for who carries out already. What is said in order and what the peer has asked for take turns, and wait for each
+    /// other's room, so that neither keeps the other from the ring.
+    pub(super) fn send_on(&mut self, key: LaneKey) {
+        while let Some(neighbour) = self.neighbours.get_mut(key) {
+            let can_say = !neighbour.waiting.is_empty() && neighbour.writing == 0;
+            let (turn, step) = match (can_say, neighbour.relay.next()) {
+                (false, None) => return,
+                (true, None) => (Turn::Said, self.say_next(key)),
+                (true, Some(_)) if neighbour.turn == Turn::Said => (Turn::Said, self.say_next(key)),
+                (_, Some(answer)) => (Turn::Answers, self.answer_next(key, answer)),
+            };
+            if step == Step::Rests {
+                return;
+            }
+            if let Some(neighbour) = self.neighbours.get_mut(key) {
+                neighbour.turn = turn.other();
+            }
+        }
+    }
+
+    /// Sends the first of what waits, or a piece of it.
+    fn say_next(&mut self, key: LaneKey) -> Step {
+        let Some(neighbour) = self.neighbours.get_mut(key) else { return Step::Rests };
+        let peer = neighbour.peer;
+        let (sent, request) = match neighbour.waiting.front_mut() {
+            None => return Step::Rests,
+            Some(Waiting::Message { bytes, request }) => {
+                (neighbour.lane.send(bytes.len(), |writer| writer.put(bytes)), Some(*request))
+            }
+            Some(Waiting::Ask { id, from, len }) => {
+                let ask = Note::Ask { id: *id, from: *from, len: *len };
+                (neighbour.lane.send_note(ask, 0, |_| ()), None)
+            }
+            Some(Waiting::Put { id, to, from }) => {
+                let len = from.len.min(PIECE_BYTES);
+                let (Some(piece), Some(rest)) = (from.part(0, len), from.part(len, from.len - len)) else {
+                    return Step::Rests;
+                };
+                let more = if rest.len > 0 { More::Follows } else { More::Ends };
+                let buffers = &self.buffers;
+                let put = Note::Put { id: *id, to: *to, more };
+                let sent = neighbour
+                    .lane
+                    .send_note(put, len as usize, |writer| buffers.each(piece, |bytes| writer.put(bytes)));
+                if sent == Sent::Yes && more == More::Follows {
+                    (*from, to.address) = (rest, to.address.wrapping_add(len));
+                    return Step::Sent;
+                }
+                (sent, None)
+            }
+        };
+        let step = neighbour.step(sent);
+        if step == Step::Sent {
+            neighbour.waiting.pop_front();
+            if let Some(request) = request {
+                self.sent(peer, request);
+            }
+        }
+        step
+    }
+
+    /// Sends the next answer, or a piece of it.
+    fn answer_next(&mut self, key: LaneKey, answer: Answer) -> Step {
+        let Some(neighbour) = self.neighbours.get_mut(key) else { return Step::Rests };
+        let (sent, len) = match answer {
+            Answer::Say(note) => (neighbour.lane.send_note(note, 0, |_| ()), 0),
+            Answer::Give { id, from, left } => {
+                let len = left.min(PIECE_BYTES);
+                // Looked for anew each time: what was open may have been closed.
+                let Some(piece) = self.buffers.lent(neighbour.peer, from, len, Direction::FromPeer) else {
+                    neighbour.relay.refuse();
+                    return Step::Sent;
+                };
+                let buffers = &self.buffers;
+                let give = |writer: &mut pathweave_neighbour::Writer<'_>| {
+                    buffers.each(piece, |bytes| writer.put(bytes));
+                };
+                (neighbour.lane.send_note(Note::Give { id }, len as usize, give), len)
+            }
+        };
+        let step = neighbour.step(sent);
+        if step == Step::Sent {
+            neighbour.relay.told(len);
+        }
+        step
+    }
+}
