@@ -4,7 +4,7 @@ use mpi::Threading;
 use mpi::environment::Universe;
 use mpi::request::scope;
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{Communicator, Destination, Equivalence, MatchedReceiveVec, Source};
+use mpi::traits::{Communicator, Destination, MatchedReceiveVec, Source};
 use pathweave_sim::Ranks;
 
 /// All processes that were started with this one.
