@@ -111,10 +111,7 @@ test-mpi: programs ## Each MPI of docs/mpi.md over the provider, byte by byte; f
 	$(PYTHON) tests/mpi/run.py $(or $(CARGO_TARGET_DIR),target)/debug/deps/libpathweave_fi.so --only $(MPI) --runs $(RUNS) $(MPI_OPTIONS)
 
 test-ranks: ## One run by 2 and 4 ranks of each MPI that is installed (Open MPI, MPICH); docs/howto-cluster.md.
-	$(CARGO) build --locked --quiet -p pathweave-cli
-	mkdir -p $(or $(CARGO_TARGET_DIR),target)/ranks
-	cp $(or $(CARGO_TARGET_DIR),target)/debug/pathweave $(or $(CARGO_TARGET_DIR),target)/ranks/plain
-	$(PYTHON) tests/ranks/run.py --target $(or $(CARGO_TARGET_DIR),target) --plain $(or $(CARGO_TARGET_DIR),target)/ranks/plain
+	$(PYTHON) tests/ranks/run.py --target $(or $(CARGO_TARGET_DIR),target)
 
 # Where fabtests is installed, if not where the shell finds it.
 FABTESTS ?=

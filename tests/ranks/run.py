@@ -53,16 +53,22 @@ class Failed(Exception):
     """Something is not as it must be."""
 
 
-def build(mpi: Mpi, target: Path, profile: list[str]) -> Path:
-    """The program, linked with this MPI."""
-    environment = {**os.environ, "MPICC": shutil.which(mpi.compiler) or mpi.compiler}
-    # The bindings do not notice that they are to be of another MPI.
-    subprocess.run(["cargo", "clean", "--quiet", *profile, "-p", "mpi-sys"], cwd=ROOT, check=True, env=environment)
-    words = ["cargo", "build", "--quiet", "--locked", *profile, "-p", "pathweave-cli", "--features", "mpi"]
-    subprocess.run(words, cwd=ROOT, check=True, env=environment)
-    program = target / "ranks" / mpi.name / "pathweave"
+#: As the Makefile builds programs, so that little is built anew.
+BUILD = ["cargo", "build", "--quiet", "--locked", "--workspace", "--bins", "--examples", "--features"]
+
+
+def build(target: Path, mpi: Mpi | None) -> Path:
+    """The program, linked with this MPI, or without any."""
+    features, environment, name = "pathweave-datapath/tokio", dict(os.environ), "none"
+    if mpi is not None:
+        features, name = f"{features},pathweave-cli/mpi", mpi.name
+        environment["MPICC"] = shutil.which(mpi.compiler) or mpi.compiler
+        # The bindings do not notice that they are to be of another MPI.
+        subprocess.run(["cargo", "clean", "--quiet", "-p", "mpi-sys"], cwd=ROOT, check=True, env=environment)
+    subprocess.run([*BUILD, features], cwd=ROOT, check=True, env=environment)
+    program = target / "ranks" / name / "pathweave"
     program.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(target / (profile[-1] if profile else "debug") / "pathweave", program)
+    shutil.copy2(target / "debug" / "pathweave", program)
     return program
 
 
@@ -97,7 +103,7 @@ def same_results(mpi: Mpi, program: Path, scratch: Path) -> None:
             print(f"  {scenario.name}: {ranks} ranks of {threads} threads, {digest}")
 
 
-def bad_starts(mpi: Mpi, program: Path, plain: Path | None, scratch: Path) -> None:
+def bad_starts(mpi: Mpi, program: Path, plain: Path, scratch: Path) -> None:
     """What cannot be run says why, once, and leaves nothing."""
     out = scratch / "bad"
     quickstart = ROOT / "scenarios/quickstart.toml"
@@ -118,8 +124,7 @@ def bad_starts(mpi: Mpi, program: Path, plain: Path | None, scratch: Path) -> No
             "rank 1",
         ),
     ]
-    if plain is not None:
-        cases.append(([*mpi.ranks(2), plain, "run", quickstart, "--out", out], "has no MPI"))
+    cases.append(([*mpi.ranks(2), plain, "run", quickstart, "--out", out], "has no MPI"))
     for words, said in cases:
         result = play(words)
         expect(result.returncode not in (0, 1), "it should have been refused", result)
@@ -168,10 +173,9 @@ def a_death(mpi: Mpi, program: Path, scratch: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", type=Path, default=ROOT / "target", help="where cargo builds")
-    parser.add_argument("--plain", type=Path, help="a program without MPI")
-    parser.add_argument("--release", action="store_true", help="build as handed out")
     arguments = parser.parse_args()
     scratch = arguments.target / "ranks" / "results"
+    plain: Path | None = None
     failed = 0
     for mpi in MPIS:
         if (missing := mpi.missing()) is not None:
@@ -179,7 +183,8 @@ def main() -> int:
             continue
         print(f"{mpi.name}:", flush=True)
         try:
-            program = build(mpi, arguments.target, ["--profile", "release"] if arguments.release else [])
+            plain = plain or build(arguments.target, None)
+            program = build(arguments.target, mpi)
         except subprocess.CalledProcessError as why:
             print(f"{mpi.name}: skipped, the bindings cannot be built (libclang?): {why}")
             continue
@@ -187,7 +192,7 @@ def main() -> int:
         scratch.mkdir(parents=True)
         try:
             same_results(mpi, program, scratch)
-            bad_starts(mpi, program, arguments.plain, scratch)
+            bad_starts(mpi, program, plain, scratch)
             a_death(mpi, program, scratch)
         except (Failed, subprocess.TimeoutExpired) as why:
             print(f"{mpi.name}: FAILED: {why}")

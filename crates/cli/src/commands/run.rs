@@ -60,8 +60,7 @@ fn among(args: &RunArgs, company: &mut Company) -> Result<Outcome, Failure> {
     let ready = Ready::new(args, company.sharing(), company.on_this_machine());
     let ready = company.all_or_none(ready)?;
     let desk = if company.is_lead() { Desk::new(args, &ready).map(Some) } else { Ok(None) };
-    let mut desk = company.all_or_none(desk)?;
-    let Some(mut desk) = desk.take() else {
+    let Some(mut desk) = company.all_or_none(desk)? else {
         let interrupt = Interrupt::listen_quietly()?;
         let mut blind = Blind;
         let tap = args.traces.shows_packets().then_some(&mut blind as &mut dyn Tap);
