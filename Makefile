@@ -15,6 +15,9 @@ FUZZ_RUN = $(CARGO) run --quiet --manifest-path fuzz/Cargo.toml --target-dir $(o
 
 # What tests build. All of it asks for the same features, so that nothing is built twice.
 ALL = --locked --workspace --features pathweave-datapath/tokio
+# Runs over MPI ranks are compiled where an MPI and libclang, which reads its headers, are installed.
+HAS_MPI := $(shell command -v mpicc && ldconfig -p 2>/dev/null | grep -o -m1 libclang)
+EVERYTHING = $(if $(findstring libclang,$(HAS_MPI)),--all-features,--features pathweave-datapath/tokio,pathweave-policy/testing,pathweave-wire/std)
 
 # The Python that tests and `make python` start from.
 PYTHON ?= python3
@@ -22,7 +25,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo dist release test lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-fabtests clean provider install-provider
+.PHONY: help build demo dist release test lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,7 +75,7 @@ lint: $(VENV)/tools ## Formatting and lints, all features; types of the Python p
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) fmt --all --check --manifest-path .ci/bare/Cargo.toml
-	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets $(EVERYTHING) -- -D warnings
 	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir $(or $(CARGO_TARGET_DIR),target) -- -D warnings
 	$(VENV)/bin/ruff check --quiet
 	$(VENV)/bin/ruff format --check --quiet
@@ -109,6 +112,9 @@ MPI_OPTIONS ?=
 test-mpi: programs ## Each MPI of docs/mpi.md over the provider, byte by byte; fetches packages into target/mpi.
 	$(PYTHON) tests/mpi/run.py $(or $(CARGO_TARGET_DIR),target)/debug/deps/libpathweave_fi.so --only $(MPI) --runs $(RUNS) $(MPI_OPTIONS)
 
+test-ranks: ## One run by 2 and 4 ranks of each MPI that is installed (Open MPI, MPICH); docs/howto-cluster.md.
+	$(PYTHON) tests/ranks/run.py --target $(or $(CARGO_TARGET_DIR),target)
+
 # Where fabtests is installed, if not where the shell finds it.
 FABTESTS ?=
 
@@ -144,7 +150,7 @@ site: $(VENV)/site ## The documents as a site, into target/site; every link is c
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
 docs: site ## The site with the reference of every crate: open target/site/index.html.
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --all-features
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps $(EVERYTHING)
 	cp -r $(or $(CARGO_TARGET_DIR),target)/doc target/site/rust
 
 docs-serve: ## The site of the last `make docs` on 127.0.0.1:8000, where its search works.

@@ -5,11 +5,12 @@ use std::time::Instant;
 use pathweave_heap::usage;
 use pathweave_results::{EndReason, FlowStatus, RunResult, Summary};
 use pathweave_scenario::Loaded;
-use pathweave_sim::{Control, Fidelity, Monitor, SimSpec, Simulation, Tap};
+use pathweave_sim::{Control, Fidelity, Monitor, RankSimulation, SimSpec, Simulation, Tap};
 
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::progress::{self, RunProgress};
+use crate::ranks::Company;
 
 /// A run and its figures.
 pub(crate) struct Finished {
@@ -31,30 +32,63 @@ pub(crate) fn execute(
         Some(tap) => Simulation::new(spec).map(|simulation| simulation.watched_by(tap).run(&mut watcher)),
         None => pathweave_scenario::run(spec, &mut watcher),
     };
-    let mut run = run.map_err(|why| Failure::Scenario(loaded.sim_error(&why)))?;
-    let info = &mut run.info;
-    info.wall_s = wall.elapsed().as_secs_f64();
-    info.cpu_s += usage::thread_cpu_s() - cpu_s;
-    info.peak_rss_bytes = usage::peak_rss_bytes();
-    info.version = env!("CARGO_PKG_VERSION").to_owned();
-    let summary = Summary::from_run(&run);
-    let (moved, what) = match run.info.fidelity {
-        Fidelity::Packet => (run.info.packet_hops as f64 / 1e6, "M packet-hops"),
-        Fidelity::Flow => (run.flows.len() as f64 / 1e3, "k messages"),
+    let run = run.map_err(|why| Failure::Scenario(loaded.sim_error(&why)))?;
+    let used = [usage::thread_cpu_s() - cpu_s, usage::peak_rss_bytes() as f64];
+    Ok(watcher.finish(run, wall, used))
+}
+
+/// The share of this rank in a run of all of them. Rank 0 has its figures.
+pub(crate) fn execute_among(
+    company: &mut Company,
+    spec: &SimSpec,
+    progress: RunProgress,
+    interrupt: &Interrupt,
+    tap: Option<&mut dyn Tap>,
+) -> Result<Option<Finished>, Failure> {
+    let mut watcher = Watcher { progress, interrupt };
+    let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
+    let simulation = RankSimulation::new(spec, company.ranks());
+    let run = simulation.map(|simulation| match tap {
+        Some(tap) => simulation.watched_by(tap).run(&mut watcher),
+        None => simulation.run(&mut watcher),
+    });
+    let run = match run {
+        Ok(run) => run,
+        // All have found the same.
+        Err(why) if company.is_lead() => return Err(Failure::Input(why.to_string())),
+        Err(_) => return Err(Failure::SaidByLead),
     };
-    let words = format!(
-        "{} in {}, {:.1} {what}/s",
-        run.info.ended.name().replace('_', " "),
-        progress::clock(wall.elapsed()),
-        moved / run.info.wall_s.max(1e-9)
-    );
-    watcher.progress.finish(&words);
-    Ok(Finished { run, summary })
+    let used = company.sums([usage::thread_cpu_s() - cpu_s, usage::peak_rss_bytes() as f64]);
+    Ok(run.map(|run| watcher.finish(run, wall, used)))
 }
 
 struct Watcher<'a> {
     progress: RunProgress,
     interrupt: &'a Interrupt,
+}
+
+impl Watcher<'_> {
+    /// The run is over, began at `wall` and has used so many seconds of main threads and bytes of memory.
+    fn finish(self, mut run: RunResult, wall: Instant, [cpu_s, peak_rss_bytes]: [f64; 2]) -> Finished {
+        let info = &mut run.info;
+        info.wall_s = wall.elapsed().as_secs_f64();
+        info.cpu_s += cpu_s;
+        info.peak_rss_bytes = peak_rss_bytes as u64;
+        info.version = env!("CARGO_PKG_VERSION").to_owned();
+        let summary = Summary::from_run(&run);
+        let (moved, what) = match run.info.fidelity {
+            Fidelity::Packet => (run.info.packet_hops as f64 / 1e6, "M packet-hops"),
+            Fidelity::Flow => (run.flows.len() as f64 / 1e3, "k messages"),
+        };
+        let words = format!(
+            "{} in {}, {:.1} {what}/s",
+            run.info.ended.name().replace('_', " "),
+            progress::clock(wall.elapsed()),
+            moved / run.info.wall_s.max(1e-9)
+        );
+        self.progress.finish(&words);
+        Finished { run, summary }
+    }
 }
 
 impl Monitor for Watcher<'_> {

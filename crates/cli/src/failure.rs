@@ -27,6 +27,8 @@ pub(crate) enum Failure {
     Input(String),
     /// A bug.
     Internal(String),
+    /// Of one of several ranks: it cannot go on, and rank 0 says why.
+    SaidByLead,
 }
 
 impl Outcome {
@@ -43,7 +45,7 @@ impl Outcome {
 impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Failure::Scenario(_) | Failure::Input(_) => NOT_USABLE,
+            Failure::Scenario(_) | Failure::Input(_) | Failure::SaidByLead => NOT_USABLE,
             Failure::Internal(_) => 1,
         }
     }
@@ -52,6 +54,7 @@ impl Failure {
             Failure::Scenario(findings) => findings.render(style),
             Failure::Input(what) => format!("error: {what}"),
             Failure::Internal(what) => format!("internal error: {what}"),
+            Failure::SaidByLead => String::new(),
         }
     }
 }

@@ -15,8 +15,15 @@ impl Interrupt {
     pub(crate) fn listen() -> Result<Self, Failure> {
         Self::listen_saying("stopping: results so far will be written; Ctrl-C again gives them up")
     }
+    /// The same in a process beside another that says it.
+    pub(crate) fn listen_quietly() -> Result<Self, Failure> {
+        Self::listen_and_say(None)
+    }
     /// The same, saying something else when it comes.
     pub(crate) fn listen_saying(answer: &'static str) -> Result<Self, Failure> {
+        Self::listen_and_say(Some(answer))
+    }
+    fn listen_and_say(answer: Option<&'static str>) -> Result<Self, Failure> {
         const SECOND: i32 = 130;
         let interrupt = Interrupt::default();
         let flag = Arc::clone(&interrupt.0);
@@ -24,7 +31,9 @@ impl Interrupt {
             if flag.swap(true, Ordering::Relaxed) {
                 std::process::exit(SECOND);
             }
-            terminal::note(answer);
+            if let Some(answer) = answer {
+                terminal::note(answer);
+            }
         };
         ctrlc::set_handler(handler).map_err(|why| Failure::Internal(format!("no signal handler: {why}")))?;
         Ok(interrupt)

@@ -20,6 +20,7 @@ mod perf;
 mod ping;
 mod progress;
 mod provider;
+mod ranks;
 mod terminal;
 mod traces;
 mod view;
@@ -50,10 +51,23 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
     });
     match result {
         Ok(outcome) => outcome.exit_code(),
+        Err(Failure::SaidByLead) => Failure::SaidByLead.exit_code(),
         Err(failure) => {
             terminal::note(&failure.render(style));
             failure.exit_code()
         }
+    }
+}
+
+/// The name of a command that makes several runs.
+fn several_runs(command: &Command) -> Option<&'static str> {
+    match command {
+        Command::Compare(_) => Some("compare"),
+        Command::Demo(_) => Some("demo"),
+        Command::Paper(_) => Some("paper"),
+        Command::Sweep(_) => Some("sweep"),
+        Command::ScanPeriod(_) => Some("scan-period"),
+        _ => None,
     }
 }
 
@@ -67,6 +81,9 @@ pub fn main_within(started_by: Vec<OsString>, args: impl IntoIterator<Item = OsS
 }
 
 fn dispatch(command: &Command) -> Result<Outcome, Failure> {
+    if let Some(name) = several_runs(command) {
+        ranks::none_for(name)?;
+    }
     match command {
         Command::Run(args) => commands::run(args),
         Command::Compare(args) => commands::compare(args),

@@ -16,10 +16,11 @@ fn bytes(bytes: u64) -> String {
     Quantity::Bytes.show(bytes as f64)
 }
 
-/// Why a run should not be made on this machine now, and what would make it smaller; nothing if it fits.
-pub(crate) fn refusal(memory: &Memory) -> Option<String> {
+/// Why a run should not be made on this machine now, where so many processes each take as much, and what would make it smaller;
+/// nothing if it fits.
+pub(crate) fn refusal(memory: &Memory, processes: usize) -> Option<String> {
     let available = available_bytes()?;
-    refused(memory, available)
+    refused(memory, available / processes.max(1) as u64)
 }
 
 fn refused(memory: &Memory, available: u64) -> Option<String> {

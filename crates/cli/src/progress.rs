@@ -130,6 +130,11 @@ impl Reporter {
 }
 
 impl RunProgress {
+    /// Of a run that another process shows.
+    pub(crate) fn silent() -> Self {
+        Reporter::Silent.start("", 0)
+    }
+
     /// Run `index` of a batch.
     pub(crate) fn part(batch: &Arc<Batch>, index: usize) -> Self {
         let now = Instant::now();

@@ -53,6 +53,11 @@ impl TraceArgs {
         self.files().iter().any(|(_, path)| path.is_some())
     }
 
+    /// Whether packets are to be written.
+    pub(crate) fn shows_packets(&self) -> bool {
+        self.pcapng.is_some()
+    }
+
     /// Each of several runs has files of its own: none of them can be anything but a file.
     pub(crate) fn check_files(&self) -> Result<(), Failure> {
         for (option, path) in self.files() {

@@ -49,6 +49,12 @@ impl Causes {
         }
     }
 
+    /// What is known here: tasks, with that whose end each began after.
+    pub(crate) fn known(&self) -> impl Iterator<Item = (TaskId, TaskId)> {
+        let known = (0..).zip(&self.of_task).filter(|(_, by)| **by != NONE);
+        known.map(|(task, &by)| (TaskId(task), TaskId(by)))
+    }
+
     fn of(&self, task: TaskId) -> Option<TaskId> {
         self.of_task.get(task.index()).copied().filter(|&cause| cause != NONE).map(TaskId)
     }

@@ -13,7 +13,7 @@ use crate::activities;
 use crate::connections::{ConnId, Connection, Connections};
 use crate::flow::{Receiving, Sending};
 use crate::part::Part;
-use crate::pending::Pending;
+use crate::pending::Outstanding;
 use crate::tally::{ReceiverTally, SenderTally};
 use crate::tasks::{Due, Step, Tasks};
 
@@ -110,13 +110,13 @@ pub struct Execution<Q> {
     /// Which messages share queue pairs.
     pub connections: Connections<Q>,
     groups: Vec<GroupSpec>,
-    tasks: Tasks,
+    pub(crate) tasks: Tasks,
     /// What senders know, by message; `None` until posted.
-    sending: Vec<Option<Sending>>,
+    pub(crate) sending: Vec<Option<Sending>>,
     /// What receivers know, by message.
-    receiving: Vec<Receiving>,
-    bytes_done: u128,
-    flows_done: usize,
+    pub(crate) receiving: Vec<Receiving>,
+    pub(crate) bytes_done: u128,
+    pub(crate) flows_done: usize,
 }
 
 impl<Q> Execution<Q> {
@@ -366,16 +366,13 @@ impl<Q> Execution<Q> {
     /// Nothing the run waits for is under way, and nothing is to come: since when that is so.
     #[inline]
     pub fn over_since(&self) -> Option<Time> {
-        Execution::all_over_since([self])
+        self.outstanding().over_since()
     }
 
-    /// The same of all parts together.
+    /// What this part waits for, to be added up over all parts.
     #[inline]
-    pub fn all_over_since<'e>(parts: impl IntoIterator<Item = &'e Self>) -> Option<Time>
-    where
-        Q: 'e,
-    {
-        Pending::over(parts.into_iter().map(|part| &part.tasks.pending))
+    pub fn outstanding(&self) -> Outstanding {
+        self.tasks.pending.outstanding()
     }
 
     /// Tasks not yet done, of the background, too.

@@ -7,7 +7,7 @@ use pathweave_units::Time;
 use crate::tally::{ReceiverTally, SenderTally};
 
 /// What the sender knows, in the record that it becomes.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Sending {
     pub(crate) record: FlowRecord,
     /// Parts (queue pairs) of which the sender does not know yet how they ended.
@@ -15,7 +15,7 @@ pub(crate) struct Sending {
 }
 
 /// What the receiver knows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Receiving {
     /// When it had the last byte; [`Time::MAX`] until then.
     finish: Time,

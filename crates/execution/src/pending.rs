@@ -14,9 +14,36 @@ pub(crate) struct Pending {
     /// By group; empty if there is no background.
     background: Vec<bool>,
     /// Of a part it may be below zero: what one part has added, another one removes.
-    left: isize,
+    left: i64,
     /// When the last of them ended so far.
     last_end: Time,
+}
+
+/// How much one part of a run waits for, to be added to that of all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
+pub struct Outstanding {
+    /// Tasks and notifications, less what this part has removed and others have added.
+    left: i64,
+    /// When the last of them ended so far.
+    last_end: Time,
+}
+
+impl Outstanding {
+    /// That of no part.
+    pub const NONE: Outstanding = Outstanding { left: 0, last_end: Time::ZERO };
+
+    /// Both together.
+    #[inline]
+    #[must_use]
+    pub fn and(self, other: Outstanding) -> Outstanding {
+        Outstanding { left: self.left + other.left, last_end: self.last_end.max(other.last_end) }
+    }
+
+    /// Of all parts together: nothing of the foreground is under way and nothing is to come; since when.
+    #[inline]
+    pub fn over_since(self) -> Option<Time> {
+        (self.left == 0).then_some(self.last_end)
+    }
 }
 
 impl Pending {
@@ -34,7 +61,7 @@ impl Pending {
 
     /// A task may begin, or a notification is on its way to it.
     pub(crate) fn add(&mut self, graph: &MessageGraph, task: TaskId) {
-        self.left += isize::from(self.counts(graph, task));
+        self.left += i64::from(self.counts(graph, task));
     }
 
     /// A message's sender knows how it ended, a computation is over, or a notification has arrived.
@@ -50,13 +77,9 @@ impl Pending {
         self.left = 0;
     }
 
-    /// Nothing of the foreground is under way and nothing is to come, in all parts of a run together; since when.
     #[inline]
-    pub(crate) fn over<'p>(parts: impl Iterator<Item = &'p Pending>) -> Option<Time> {
-        let sum =
-            |(left, last_end): (isize, Time), part: &Pending| (left + part.left, last_end.max(part.last_end));
-        let (left, last_end) = parts.fold((0, Time::ZERO), sum);
-        (left == 0).then_some(last_end)
+    pub(crate) fn outstanding(&self) -> Outstanding {
+        Outstanding { left: self.left, last_end: self.last_end }
     }
 
     fn counts(&self, graph: &MessageGraph, task: TaskId) -> bool {

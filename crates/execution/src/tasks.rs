@@ -15,7 +15,7 @@ use crate::part::Part;
 use crate::pending::Pending;
 
 /// Something about a task that happens at a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum Step {
     /// A notification arrives: `by`, which the task waits for, has ended elsewhere.
     Told {
@@ -31,7 +31,7 @@ pub enum Step {
 }
 
 /// A step, with where and when it is to be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Due {
     /// When.
     pub at: Time,
@@ -47,8 +47,8 @@ pub(crate) struct Tasks {
     pub(crate) graph: Arc<MessageGraph>,
     /// How long it takes until a host knows what has ended at another one.
     notification: Duration,
-    progress: Progress,
-    causes: Causes,
+    pub(crate) progress: Progress,
+    pub(crate) causes: Causes,
     /// Steps to be made at hosts that their drivers do not know of yet, in the order in which they became known.
     news: VecDeque<Due>,
     /// Steps of barriers, which are at no host.

@@ -3,6 +3,7 @@
 //!
 //! Every part is a whole [`Fabric`] of its own, made alike, in which only its own nodes ever do anything. What they put on
 //! the link into a node of another part is handed over before anybody looks at it there: a window ends before it arrives.
+//! Where that part is in another process, [`Crossings`] go there in bytes.
 
 use pathweave_units::Time;
 
@@ -11,6 +12,7 @@ use crate::forwarding::Note;
 use crate::packet::{Header, PortId};
 
 /// Packets on their way into another part of the fabric.
+#[derive(borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Crossings<P> {
     /// As they are on their links, in order of each link.
     packets: Vec<Header>,
@@ -35,6 +37,14 @@ impl<P> Crossings<P> {
     /// Whether nothing is on its way.
     pub fn is_empty(&self) -> bool {
         self.due.is_empty()
+    }
+
+    /// Forgets all of it: it has gone another way.
+    pub fn clear(&mut self) {
+        self.packets.clear();
+        self.contents.clear();
+        self.notes.clear();
+        self.due.clear();
     }
 }
 

@@ -34,7 +34,7 @@ pub enum Step {
 pub struct Arrived(pub(crate) Header);
 
 /// Why a packet was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum DropReason {
     /// The switch's buffer had no room.
     Buffer,
@@ -51,7 +51,7 @@ pub enum DropReason {
 }
 
 /// Something rare enough to keep.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct FabricEvent<P> {
     /// When.
     pub time: Time,
@@ -72,7 +72,7 @@ impl<P> FabricEvent<P> {
 }
 
 /// The kinds of rare event.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum FabricEventKind<P> {
     /// A packet was lost at this egress port.
     Dropped {

@@ -45,5 +45,5 @@ pub use packet::{Header, PortId};
 pub use port::PortStats;
 pub use prefetch::{prefetch, prefetch_line};
 pub use source_route::{Attachment, RouteHop, SourceRoutes};
-pub use watch::{PfcTrouble, PfcWatch};
+pub use watch::{PausedPort, PfcLook, PfcTrouble, PfcWatch};
 pub use weight::FabricBytes;

@@ -13,6 +13,7 @@ pub type PortId = u32;
 /// which would cost more than all else a hop does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(32))]
+#[derive(borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Header {
     /// While on a link: when the last bit is at the far end, in picoseconds.
     arrival_ps: u64,

@@ -171,7 +171,7 @@ impl<const C: usize> Port<C> {
 }
 
 /// Counters of a port.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct PortStats {
     /// Bytes sent onto the link, gaps included.
     pub tx_bytes: u64,

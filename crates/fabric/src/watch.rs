@@ -22,56 +22,93 @@ pub struct PfcWatch {
     sent_before: BTreeMap<PortId, u64>,
 }
 
+/// A paused port at a look, as the part of the fabric knows it to which it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
+pub struct PausedPort {
+    port: PortId,
+    sent_packets: u64,
+    paused_for: Duration,
+}
+
+/// What a look has found.
+#[derive(Debug)]
+pub struct PfcLook {
+    stuck: Vec<PortId>,
+    storm: Option<PfcTrouble>,
+}
+
 impl PfcWatch {
-    /// Looks at all paused ports of a fabric, which may be in parts. A deadlock is a cycle of ports that were paused and
-    /// silent since the last look, so call it every `deadlock_after`.
-    pub fn look<P: Copy, const C: usize>(
-        &mut self,
-        parts: &[&Fabric<P, C>],
-        now: Time,
-        storm_after: Duration,
-    ) -> Option<PfcTrouble> {
-        // Only in the part to which it belongs is a port ever paused.
-        let mut paused = BTreeMap::new();
-        for fabric in parts {
-            let ports = (0..).zip(&fabric.transit.lines.ports).filter(|(_, port)| port.paused != 0);
-            let since = &fabric.transit.journal.paused_since;
-            paused.extend(ports.map(|(id, port)| (id, (port.sent_packets, now - since[id as usize]))));
-        }
-        let mut storm = None;
-        for (&port, &(_, paused_for)) in &paused {
+    /// Looks at all paused ports of a fabric, whose parts have named theirs ([`Fabric::paused_ports`]). A deadlock is a cycle
+    /// of ports that were paused and silent since the last look, so call it every `deadlock_after`.
+    pub fn look(&mut self, paused: impl IntoIterator<Item = PausedPort>, storm_after: Duration) -> PfcLook {
+        let paused: BTreeMap<PortId, PausedPort> = paused.into_iter().map(|port| (port.port, port)).collect();
+        let mut storm: Option<&PausedPort> = None;
+        for port in paused.values() {
             // A storm backs up: the oldest pause is its source.
-            if paused_for >= storm_after && storm.is_none_or(|(_, longest)| paused_for > longest) {
-                storm = Some((port, paused_for));
+            if port.paused_for >= storm_after && storm.is_none_or(|oldest| port.paused_for > oldest.paused_for) {
+                storm = Some(port);
             }
         }
-        let sent_now: BTreeMap<PortId, u64> = paused.iter().map(|(&port, &(sent, _))| (port, sent)).collect();
+        let sent_now: BTreeMap<PortId, u64> =
+            paused.values().map(|port| (port.port, port.sent_packets)).collect();
         let stuck: Vec<PortId> =
             sent_now.iter().filter(|(p, n)| self.sent_before.get(p) == Some(n)).map(|(&p, _)| p).collect();
         self.sent_before = sent_now;
-        let storm = storm.map(|(port, paused_for)| PfcTrouble::Storm(port, paused_for));
-        let successors = |port| parts.iter().flat_map(|fabric| waits_for(fabric, port, &stuck)).collect();
-        find_cycle(&stuck, successors).map(PfcTrouble::Deadlock).or(storm)
+        PfcLook { stuck, storm: storm.map(|port| PfcTrouble::Storm(port.port, port.paused_for)) }
     }
 }
 
-/// The stuck ports of the next node that hold packets which came by `port`: it is paused because of them. None in a part to
-/// which that node does not belong.
-fn waits_for<P: Copy, const C: usize>(fabric: &Fabric<P, C>, port: PortId, stuck: &[PortId]) -> Vec<PortId> {
-    let (ingress, node) =
-        (fabric.transit.lines.ports[port as usize].peer, fabric.transit.lines.ports[port as usize].peer_node);
-    stuck
-        .iter()
-        .copied()
-        .filter(|&egress| {
-            let at = &fabric.transit.lines.ports[egress as usize];
-            at.node == node
-                && (1..C).any(|class| {
-                    at.paused >> class & 1 != 0
-                        && at.queues[class].iter().any(|header| header.ingress() == ingress)
-                })
+impl PfcLook {
+    /// Ports that have sent nothing since the look before.
+    pub fn stuck(&self) -> &[PortId] {
+        &self.stuck
+    }
+
+    /// What is wrong, if anything is; `waits` tells which stuck port waits for which ([`Fabric::waits_for`]).
+    pub fn trouble(self, waits: impl IntoIterator<Item = (PortId, PortId)>) -> Option<PfcTrouble> {
+        let mut successors: BTreeMap<PortId, Vec<PortId>> = BTreeMap::new();
+        for (port, next) in waits {
+            successors.entry(port).or_default().push(next);
+        }
+        let successors = |port| successors.get(&port).cloned().unwrap_or_default();
+        find_cycle(&self.stuck, successors).map(PfcTrouble::Deadlock).or(self.storm)
+    }
+}
+
+impl<P: Copy, const C: usize> Fabric<P, C> {
+    /// The paused ports of this part. Only in the part to which it belongs is a port ever paused.
+    pub fn paused_ports(&self, now: Time) -> impl Iterator<Item = PausedPort> {
+        let ports = (0..).zip(&self.transit.lines.ports).filter(|(_, port)| port.paused != 0);
+        ports.map(move |(id, port): (PortId, _)| PausedPort {
+            port: id,
+            sent_packets: port.sent_packets,
+            paused_for: now - self.transit.journal.paused_since[id as usize],
         })
-        .collect()
+    }
+
+    /// Pairs of `stuck` ports of which the first is paused because the second, at the next node, holds packets that came by
+    /// it. None from this part if that node does not belong to it.
+    pub fn waits_for(&self, stuck: &[PortId]) -> Vec<(PortId, PortId)> {
+        let next = |port: PortId| self.stuck_behind(port, stuck).into_iter().map(move |egress| (port, egress));
+        stuck.iter().flat_map(|&port| next(port)).collect()
+    }
+
+    fn stuck_behind(&self, port: PortId, stuck: &[PortId]) -> Vec<PortId> {
+        let (ingress, node) =
+            (self.transit.lines.ports[port as usize].peer, self.transit.lines.ports[port as usize].peer_node);
+        stuck
+            .iter()
+            .copied()
+            .filter(|&egress| {
+                let at = &self.transit.lines.ports[egress as usize];
+                at.node == node
+                    && (1..C).any(|class| {
+                        at.paused >> class & 1 != 0
+                            && at.queues[class].iter().any(|header| header.ingress() == ingress)
+                    })
+            })
+            .collect()
+    }
 }
 
 /// A cycle in a graph given by its nodes and successors, if there is one.

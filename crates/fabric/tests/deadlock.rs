@@ -18,7 +18,9 @@ fn watch<const C: usize>(net: &mut Net<C>, storm_after: Duration) -> Option<(Tim
     while net.delivered.len() + net.drops().len() < all {
         now += Duration::from_us(100);
         net.run_until(now);
-        if let Some(trouble) = watch.look(&[&net.fabric], now, storm_after) {
+        let look = watch.look(net.fabric.paused_ports(now), storm_after);
+        let waits = net.fabric.waits_for(look.stuck());
+        if let Some(trouble) = look.trouble(waits) {
             return Some((now, trouble));
         }
         assert!(now < ps(1_000_000_000_000), "neither done nor in trouble after a second");

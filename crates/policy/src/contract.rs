@@ -274,6 +274,7 @@ pub struct PolicyCx<'a> {
 
 /// What a policy is told when it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct PolicyEnv {
     /// Rate of the NIC port: the most the queue pair can send.
     pub line_rate: Rate,
@@ -294,6 +295,7 @@ pub struct PolicyEnv {
 
 /// A way through the fabric and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Leg {
     /// Its round-trip time when the fabric is idle.
     pub base_rtt: Duration,

@@ -3,7 +3,7 @@
 use crate::names::named_enum;
 
 /// Something that happened.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct EventRecord {
     /// When.
     pub time_ps: u64,

@@ -4,7 +4,7 @@
 macro_rules! named_enum {
     ($(#[$meta:meta])* $enum:ident { $(#[doc = $doc:literal] $(#[$attr:ident])? $variant:ident = $name:literal,)+ }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, borsh::BorshSerialize, borsh::BorshDeserialize)]
         #[repr(u8)]
         pub enum $enum {
             $(#[doc = $doc] $(#[$attr])? #[serde(rename = $name)] $variant,)+

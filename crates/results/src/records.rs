@@ -189,7 +189,7 @@ macro_rules! flow_record {
         second { $( $second:ident: $second_type:ty, $_su:literal = $second_meaning:literal $(, $_so:literal)?; )* }
     ) => {
         /// One flow: a message from a host to another.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
         pub struct FlowRecord {
             /// Its number in the canonical order of messages (by start, hosts and size), which does not depend on how a scenario
             /// orders its groups.

@@ -3,7 +3,7 @@
 use crate::names::named_enum;
 
 /// One sample of something that varies over time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct SeriesSample {
     /// When.
     pub time_ps: u64,

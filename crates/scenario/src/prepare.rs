@@ -253,6 +253,7 @@ impl Loaded {
                 out_of_range(root.key("network").key(field), value, allowed)
             }
             SimError::Middlebox(message) => Diagnostic::new(root.key("switch.external"), message),
+            SimError::Ranks(message) => Diagnostic::new(root.key("run"), message),
             SimError::Network(message) => Diagnostic::new(root.key("topology"), message),
         };
         self.place(finding).into()

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_execution::{ConnId, Step};
 use pathweave_transport::rd::SideMessage;
 use pathweave_units::{HostId, QpNum, Time};
@@ -11,7 +12,7 @@ use crate::nic::Datagram;
 use crate::opening::Opening;
 
 /// Something that is due.
-#[derive(Debug)]
+#[derive(Debug, BorshSerialize, BorshDeserialize)]
 pub(crate) enum Item {
     /// A message was posted to this host: its first packet comes no earlier. With the first of a connection, what the
     /// queue pairs at this end are made from.
@@ -33,7 +34,7 @@ pub(crate) enum Item {
 }
 
 /// The order of what is due at one instant. It does not depend on when it became known, so hosts can be run one by one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub(crate) enum Rank {
     /// By flow.
     Expect(u32),

@@ -1,7 +1,10 @@
-//! What is of the whole run and not of one of its parts: what is due between windows, and what is recorded.
+//! What is of the whole run and not of one of its parts: what is due between windows, and what is recorded. Where the run is in
+//! several processes each has this, and records are where the lead is, but for samples, which each keeps of its own nodes.
 
-use pathweave_execution::Execution;
-use pathweave_fabric::{PfcTrouble, PfcWatch};
+use std::collections::BTreeMap;
+
+use pathweave_execution::Due;
+use pathweave_fabric::{PausedPort, PfcTrouble, PfcWatch};
 use pathweave_results::EndReason;
 use pathweave_topo::NodeId;
 use pathweave_units::Time;
@@ -10,9 +13,11 @@ use crate::calendar::{Calendar, Duty};
 use crate::digest::Trace;
 use crate::groups::GroupSums;
 use crate::monitor::Snapshot;
-use crate::observe::Recorder;
+use crate::observe::{Notes, Recorder};
+use crate::pulse::Pulse;
+use crate::ranks::{Meeting, pack, take};
 use crate::spec::SimSpec;
-use crate::tap::{Tap, show};
+use crate::tap::Tap;
 use crate::whole::Whole;
 
 /// Duties and observers of the whole run.
@@ -25,59 +30,171 @@ pub(crate) struct Central<'a> {
     /// Packets lost.
     pub(crate) lost: Trace,
     pub(crate) tap: Option<&'a mut dyn Tap>,
+    /// Somebody wants the run to end.
+    pub(crate) stop: bool,
+    pub(crate) meeting: Meeting<'a>,
     watch: PfcWatch,
+    /// By port: the node it belongs to.
+    pub(crate) start_of: Vec<u32>,
 }
 
 impl<'a> Central<'a> {
-    /// Of a run with so many ports.
-    pub(crate) fn new(spec: &'a SimSpec, calendar: Calendar, ports: u32) -> Self {
+    /// Of a run whose ports begin at these nodes.
+    pub(crate) fn new(spec: &'a SimSpec, calendar: Calendar, meeting: Meeting<'a>, start_of: Vec<u32>) -> Self {
         Central {
             spec,
             calendar,
-            recorder: Recorder::new(spec, ports),
+            recorder: Recorder::new(spec, start_of.len() as u32),
             group_sums: vec![GroupSums::default(); spec.groups.len()],
             lost: Trace::new(),
             tap: None,
+            stop: false,
             watch: PfcWatch::default(),
+            meeting,
+            start_of,
         }
     }
 
-    /// A window has ended: does what concerns several hosts, and takes note of what happened.
-    pub(crate) fn after_window<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>, end: Time) {
-        whole.settle_barriers(end);
-        self.take_notes(whole);
-        if let Some(tap) = &mut self.tap {
-            let seen = whole.shards.iter_mut().filter_map(|shard| shard.observers.seen.as_mut());
-            show(*tap, seen.flat_map(std::mem::take).collect());
-        }
+    /// How far the run has come, which is known of the parts that are here.
+    pub(crate) fn pulse(&mut self, own: Pulse) -> Pulse {
+        Pulse::of_all(self.meeting.share(Pulse { stop: self.stop, ..own }))
     }
 
-    /// Does what concerns the whole network: everything before this instant is done, nothing at it.
+    /// A window has ended: does what concerns several hosts, and takes note of what happened. Returns how far the run has come.
+    pub(crate) fn after_window<const C: usize>(
+        &mut self,
+        whole: &mut Whole<'_, '_, C>,
+        end: Time,
+        window: usize,
+    ) -> Pulse {
+        let mut notes = whole.take_notes();
+        let own = Pulse { stop: self.stop, ..whole.pulse(&notes.barriers) };
+        let pulse = if self.meeting.several() { self.exchange(whole, window, own, &mut notes) } else { own };
+        let barriers = std::mem::take(&mut notes.barriers);
+        let settles = pulse.barrier < end;
+        let news = whole.settle_barriers(barriers, settles.then_some(end));
+        let told = self.take_note(whole, notes, news, settles);
+        if told { self.pulse(whole.pulse(&[])) } else { pulse }
+    }
+
+    /// Something has been done between windows: has everybody know it whom it concerns. Returns how far the run has come.
+    fn after_duty<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>) -> Pulse {
+        whole.send_out();
+        let mut notes = whole.take_notes();
+        if self.meeting.several() {
+            let own = whole.pulse(&notes.barriers);
+            self.exchange(whole, 0, own, &mut notes);
+        }
+        let news = whole.settle_barriers(std::mem::take(&mut notes.barriers), None);
+        self.take_note(whole, notes, news, false);
+        whole.take_in();
+        self.pulse(whole.pulse(&[]))
+    }
+
+    /// The run is over: takes note of what is left in the endpoints.
+    pub(crate) fn take_last_notes<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>) {
+        whole.note_last_losses();
+        let mut notes = whole.take_notes();
+        if self.meeting.several() {
+            let own = whole.pulse(&[]);
+            self.exchange(whole, 0, own, &mut notes);
+        }
+        self.take_note(whole, notes, Vec::new(), false);
+    }
+
+    /// Takes note of what happened, which all ranks know, and tells hosts what barriers have led to: `settles` says whether there
+    /// may be any such, `news` are those of this rank. Returns whether several ranks had to hear of something.
+    fn take_note<const C: usize>(
+        &mut self,
+        whole: &mut Whole<'_, '_, C>,
+        mut notes: Notes,
+        news: Vec<Due>,
+        settles: bool,
+    ) -> bool {
+        notes.sort_log();
+        let tells = settles || notes.has_losses();
+        let mut flows = BTreeMap::new();
+        if tells {
+            let lost = whole.note_lost(&notes.log);
+            for (news, lost) in self.meeting.share((news, lost)) {
+                whole.tell(&news);
+                flows.extend(lost);
+            }
+            whole.end_lost(&notes.log, &flows);
+        }
+        if self.meeting.is_lead() {
+            self.record(notes, &flows);
+        }
+        tells
+    }
+
+    /// Gives every other rank what concerns it of a window, and takes what they give. Returns how far the run has come.
+    fn exchange<const C: usize>(
+        &mut self,
+        whole: &Whole<'_, '_, C>,
+        window: usize,
+        own: Pulse,
+        notes: &mut Notes,
+    ) -> Pulse {
+        // The log is for all, since each loss concerns a sender and a receiver.
+        let to_others = (own, Notes { log: notes.log.clone(), ..Notes::default() });
+        let message = |to: u16| {
+            let mut message = match to {
+                0 => pack(&(own, &*notes)),
+                _ => pack(&to_others),
+            };
+            whole.boxes.collect(window, to, &mut message);
+            message
+        };
+        let answers = self.meeting.exchange(message);
+        let lead = self.meeting.is_lead();
+        if !lead {
+            // The lead has them now.
+            *notes = Notes { log: std::mem::take(&mut notes.log), ..Notes::default() };
+        }
+        let mut pulse = own;
+        for (_, answer) in answers {
+            let mut answer = answer.as_slice();
+            let (theirs, told): (Pulse, Notes) = take(&mut answer);
+            pulse = Pulse::of_all([pulse, theirs]);
+            notes.add(told);
+            whole.boxes.distribute(window, answer);
+        }
+        pulse
+    }
+
+    /// Does what concerns the whole network: everything before this instant is done, nothing at it. Returns how far the run has
+    /// come.
+    ///
+    /// # Errors
+    /// The run is to end here, and why.
     #[cold]
     pub(crate) fn on_duty<const C: usize>(
         &mut self,
         whole: &mut Whole<'_, '_, C>,
         now: Time,
         duty: Duty,
-    ) -> Option<(EndReason, String)> {
+    ) -> Result<Pulse, (EndReason, String)> {
         whole.deliver();
         match duty {
             Duty::Fault(entry) => {
                 self.recorder.fault(now, &entry);
                 whole.on_fault(now, entry);
-                self.take_notes(whole);
             }
             Duty::Sample => self.on_sample(whole, now),
             Duty::Watch => {
-                let fabrics: Vec<_> = whole.shards.iter().map(|shard| &shard.network.fabric).collect();
-                let storm_after = self.spec.switch.pfc.storm_after;
-                if let Some(trouble) = self.watch.look(&fabrics, now, storm_after) {
-                    return Some(self.explain(&trouble, |port| fabrics[0].ends(port)));
+                let fabrics = || whole.shards.iter().map(|shard| &shard.network.fabric);
+                let paused: Vec<PausedPort> = fabrics().flat_map(|fabric| fabric.paused_ports(now)).collect();
+                let paused = self.meeting.share(paused);
+                let look = self.watch.look(paused.into_iter().flatten(), self.spec.switch.pfc.storm_after);
+                let waits: Vec<_> = fabrics().flat_map(|fabric| fabric.waits_for(look.stuck())).collect();
+                let waits = self.meeting.share(waits);
+                if let Some(trouble) = look.trouble(waits.into_iter().flatten()) {
+                    return Err(self.explain(&trouble, |port| whole.shards[0].network.fabric.ends(port)));
                 }
             }
         }
-        whole.exchange();
-        None
+        Ok(self.after_duty(whole))
     }
 
     fn explain(&self, trouble: &PfcTrouble, ends: impl Fn(u32) -> (u32, u32)) -> (EndReason, String) {
@@ -107,17 +224,16 @@ impl<'a> Central<'a> {
         }
     }
 
-    /// How far the run has come.
-    pub(crate) fn snapshot<const C: usize>(&self, whole: &Whole<'_, '_, C>, now: Time) -> Snapshot {
-        let executions = || whole.shards.iter().map(|shard| &shard.traffic.execution);
+    /// How far the run has come, for those who watch it.
+    pub(crate) fn snapshot(&self, pulse: &Pulse, now: Time) -> Snapshot {
         Snapshot {
             now,
             until: self.spec.stop.until,
-            events: whole.events(),
-            packet_hops: whole.packet_hops(),
-            bytes_done: executions().map(Execution::bytes_done).sum(),
+            events: pulse.events,
+            packet_hops: pulse.packet_hops,
+            bytes_done: pulse.bytes_done,
             bytes_total: self.spec.graph.total_bytes(),
-            flows_done: executions().map(Execution::flows_done).sum(),
+            flows_done: pulse.flows_done as usize,
             flows_total: self.spec.graph.messages().len(),
         }
     }

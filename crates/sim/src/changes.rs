@@ -3,7 +3,7 @@
 
 use pathweave_execution::ConnId;
 use pathweave_topo::{LinkId, PortRef, Routing};
-use pathweave_units::Time;
+use pathweave_units::{QpNum, Time};
 
 use crate::chosen_routes::ChosenRoutes;
 use crate::faults::{Action, Entry};
@@ -49,11 +49,16 @@ impl<const C: usize> Whole<'_, '_, C> {
                     network.fabric.set_impairment(network.port(link), loss, corruption.max(floor));
                 });
             }
-            Action::StormStart(port) => self.at_port(port).network.fabric.start_pause_storm(now, port),
+            Action::StormStart(port) => {
+                if let Some(shard) = self.at_port(port) {
+                    shard.network.fabric.start_pause_storm(now, port);
+                }
+            }
             Action::StormStop(port) => {
-                let shard = self.at_port(port);
-                let step = shard.network.fabric.stop_pause_storm(now, port);
-                shard.on_step(now, step);
+                if let Some(shard) = self.at_port(port) {
+                    let step = shard.network.fabric.stop_pause_storm(now, port);
+                    shard.on_step(now, step);
+                }
             }
             Action::Reroute => {
                 if let Some(before) = self.in_all(|network| network.reroute(spec)) {
@@ -77,8 +82,9 @@ impl<const C: usize> Whole<'_, '_, C> {
     fn tell_hosts(&mut self, now: Time, link: LinkId) {
         let topology = &*self.shards[0].spec.topology;
         for node in [topology.link(link).a, topology.link(link).b] {
-            if topology.is_host(node) {
-                let shard = self.at_node(node.0);
+            if topology.is_host(node)
+                && let Some(shard) = self.at_node(node.0)
+            {
                 let dead = |port: &PortRef| shard.network.links_down[port.link.index()] > 0;
                 shard.hosts[node.index()].nic.cut_off = topology.ports(node).iter().all(dead);
             }
@@ -90,8 +96,9 @@ impl<const C: usize> Whole<'_, '_, C> {
     fn wake_hosts(&mut self, now: Time, link: LinkId) {
         let topology = &*self.shards[0].spec.topology;
         for node in [topology.link(link).a, topology.link(link).b] {
-            if topology.is_host(node) {
-                let shard = self.at_node(node.0);
+            if topology.is_host(node)
+                && let Some(shard) = self.at_node(node.0)
+            {
                 shard.hosts[node.index()].on_links_changed();
                 shard.transmit(now, node.index());
             }
@@ -105,20 +112,21 @@ impl<const C: usize> Whole<'_, '_, C> {
         let bytes = self.shards[0].full_and_ack_bytes();
         for conn in 0..self.shards[0].traffic.execution.connections.len() as ConnId {
             let connection = &self.shards[0].traffic.execution.connections[conn];
-            let (src, dst) = (connection.src, connection.dst);
-            // Its sender knows what is open.
-            let qps = self.at(src).traffic.execution.connections[conn].queue_pairs.clone();
-            if qps.is_empty() {
-                continue;
-            }
+            let (src, dst, group) = (connection.src, connection.dst, connection.group);
+            let queue_pairs = self.shards[0].spec.scheme_of(group).scheme.queue_pairs;
             for (from, to, at_from) in [(src, dst, true), (dst, src, false)] {
-                let shard = self.at(from);
-                if !shard.network.routes.differs(topology, before, from, to) {
+                let Some(shard) = self.at(from) else { continue };
+                // Each end knows what it has open.
+                let qps: Vec<QpNum> = (0..queue_pairs)
+                    .map(|index| shard.queue_pair(conn, index))
+                    .map(|(at_src, at_dst)| if at_from { at_src } else { at_dst })
+                    .filter(|qp| shard.hosts[from.index()].endpoint.is_busy(*qp).is_some())
+                    .collect();
+                if qps.is_empty() || !shard.network.routes.differs(topology, before, from, to) {
                     continue;
                 }
                 let views = shard.network.routes.views(topology, (from, to), bytes);
-                for &(at_src, at_dst) in &qps {
-                    let qp = if at_from { at_src } else { at_dst };
+                for qp in qps {
                     // One that has failed has no use for paths; one that is yet to be opened will see them.
                     let _ = shard.hosts[from.index()].endpoint.set_paths(now, qp, &views);
                 }

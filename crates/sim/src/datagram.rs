@@ -273,7 +273,7 @@ impl<const C: usize> Shard<'_, C> {
             edge: None,
         };
         let side_latency = path.one_way(MIN_FRAME_BYTES) + spec.host.side_channel.stack * 2;
-        Opening { policy: scheme.policy.clone(), env, rtt: idle + hosts * 2, side_latency }
+        Opening { env, port_rate: path.port_rate(), rtt: idle + hosts * 2, side_latency }
     }
 
     /// Makes a host's queue pair for the messages of this one's group, if it is new, and makes a peer known to it.

@@ -27,7 +27,7 @@ const fn bounds() -> [u64; 43] {
 }
 
 /// What has left one host.
-#[derive(Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct DepartureLog {
     /// Gaps up to each bound, and above the last.
     gaps: [u64; BOUNDS.len() + 1],

@@ -6,7 +6,7 @@ use pathweave_wire::{Body, Segment};
 /// A running hash of packets: of those that reach one host, or of those lost. Hosts have one each, since what happens at
 /// one of them has an order and what happens at several may be simulated in any. Not cryptographic: it tells runs
 /// apart, and there is no attacker.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Trace(u64);
 
 impl Trace {

@@ -111,6 +111,11 @@ impl Followed {
         way.take_if(|way| way.ended).is_some()
     }
 
+    /// Those to follow, under way or not.
+    fn all(&self) -> Vec<u32> {
+        self.flows.keys().copied().collect()
+    }
+
     /// At the receiver: what has arrived of a flow since the last sample.
     fn take_arrived(&mut self, flow: u32) -> BTreeMap<u16, u32> {
         self.arrived.remove(&flow).unwrap_or_default()
@@ -122,24 +127,39 @@ impl Followed {
     }
 }
 
+/// What the sender of a flow under way tells its receiver at a sample: the flow, its queue pairs at the receiver, and whether
+/// it has ended.
+pub(crate) type Told = (u32, Vec<QpNum>, bool);
+
 impl<const C: usize> Whole<'_, '_, C> {
-    /// Samples the flows that are followed and under way, zeros too: a flow without a sample is not under way.
-    pub(crate) fn sample_followed(&mut self, now: Time, samples: &mut Samples) {
+    /// Samples the flows that are followed and under way at their senders, zeros too: a flow without a sample is not under
+    /// way. Returns what their receivers are to know.
+    pub(crate) fn sample_senders(&mut self, now: Time, samples: &mut Samples) -> Vec<Told> {
         let spec = self.shards[0].spec;
-        let Some(followed) = self.shards[0].observers.followed() else { return };
-        let flows: Vec<u32> = followed.flows.keys().copied().collect();
+        let flows = self.shards[0].observers.followed().map(|followed| followed.all()).unwrap_or_default();
+        let mut told = Vec::new();
         for flow in flows {
-            let message = spec.graph.messages()[flow as usize];
-            let Some(receivers) = self.sample_sender(now, flow, message.src, samples) else { continue };
-            let receiver = &self.host(message.dst).endpoint;
+            let src = spec.graph.messages()[flow as usize].src;
+            let Some(receivers) = self.sample_sender(now, flow, src, samples) else { continue };
+            let followed = self.at(src).and_then(|shard| shard.observers.followed());
+            told.push((flow, receivers, followed.is_some_and(|followed| followed.forget_ended(flow))));
+        }
+        told
+    }
+
+    /// Then at their receivers.
+    pub(crate) fn sample_receivers(&mut self, told: impl IntoIterator<Item = Told>, samples: &mut Samples) {
+        let spec = self.shards[0].spec;
+        for (flow, receivers, ended) in told {
+            let dst = spec.graph.messages()[flow as usize].dst;
+            let Some(shard) = self.at(dst) else { continue };
+            let receiver = &shard.hosts[dst.index()].endpoint;
             let held: u64 = receivers.into_iter().filter_map(|qp| receiver.held_ahead(qp)).sum();
             samples.add(SeriesKind::HeldBytes, flow, 0, (held * spec.host.mtu.get()) as f64);
-            let ended = self.at(message.src).observers.followed().is_some_and(|at| at.forget_ended(flow));
-            let at_receiver =
-                self.at(message.dst).observers.followed().expect("all parts follow the same flows");
-            samples.add_shares(flow, at_receiver.take_arrived(flow).into_iter());
+            let followed = shard.observers.followed().expect("all parts follow the same flows");
+            samples.add_shares(flow, followed.take_arrived(flow).into_iter());
             if ended {
-                at_receiver.close(flow);
+                followed.close(flow);
             }
         }
     }
@@ -152,7 +172,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         src: HostId,
         samples: &mut Samples,
     ) -> Option<Vec<QpNum>> {
-        let shard = self.at(src);
+        let shard = self.at(src)?;
         let sender = &shard.hosts[src.index()].endpoint;
         let followed = shard.observers.inspect.as_mut()?.followed.as_mut()?;
         let way = followed.flows.get(&flow)?.as_ref()?;

@@ -108,7 +108,7 @@ impl Sizes {
 }
 
 /// What the parts of a run had grown to when it was over, all threads together. Nothing of this shrinks while it runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Weight {
     /// Ports, links and switches, bytes; routes are not in it.
     pub idle_network: u64,
@@ -121,6 +121,14 @@ pub struct Weight {
 }
 
 impl Weight {
+    /// Adds that of another process.
+    pub(crate) fn join(&mut self, other: &Weight) {
+        self.idle_network += other.idle_network;
+        self.places += other.places;
+        self.contents += other.contents;
+        self.queue_pairs += other.queue_pairs;
+    }
+
     pub(crate) fn add<const C: usize>(&mut self, shard: &Shard<'_, C>) {
         let fabric = shard.network.fabric.weigh();
         self.idle_network += fabric.idle;

@@ -1,6 +1,7 @@
 //! What the queue pairs of each group do, averaged over samples. A sample counts for the time since the one before it:
 //! later in a run, samples are further apart.
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_execution::ConnId;
 use pathweave_policy::Policy;
 use pathweave_results::GroupTotals;
@@ -8,46 +9,61 @@ use pathweave_units::{Duration, Time};
 
 use crate::whole::Whole;
 
-/// Sums over samples, and the seconds they are of.
-#[derive(Clone, Copy, Debug, Default)]
+/// Sums over samples, each times the picoseconds it is of, and over these. Whole numbers, so that it does not show who adds
+/// them up in which order.
+#[derive(Clone, Copy, Debug, Default, BorshSerialize, BorshDeserialize)]
 pub(crate) struct GroupSums {
-    rates_s: f64,
-    rate_bps: f64,
-    held_s: f64,
-    held_bytes: f64,
+    rates_ps: u128,
+    rate_bps_ps: u128,
+    held_ps: u128,
+    held_bytes_ps: u128,
 }
 
 impl GroupSums {
     pub(crate) fn totals(&self) -> GroupTotals {
-        let mean = |sum: f64, of_s: f64| (of_s > 0.0).then(|| sum / of_s);
+        let mean = |sum: u128, of_ps: u128| (of_ps > 0).then(|| sum as f64 / of_ps as f64);
         GroupTotals {
-            policy_rate_bps: mean(self.rate_bps, self.rates_s),
-            held_bytes: mean(self.held_bytes, self.held_s),
+            policy_rate_bps: mean(self.rate_bps_ps, self.rates_ps),
+            held_bytes: mean(self.held_bytes_ps, self.held_ps),
         }
+    }
+
+    pub(crate) fn add(&mut self, other: &GroupSums) {
+        self.rates_ps += other.rates_ps;
+        self.rate_bps_ps += other.rate_bps_ps;
+        self.held_ps += other.held_ps;
+        self.held_bytes_ps += other.held_bytes_ps;
     }
 }
 
 impl<const C: usize> Whole<'_, '_, C> {
     /// Adds a sample, `since` after the one before: the rate of each queue pair that has data to send or in flight, and
-    /// what each receiver holds ahead of a gap.
+    /// what each receiver holds ahead of a gap. Each end of a connection tells what it has.
     pub(crate) fn sample_groups(&mut self, now: Time, since: Duration, group_sums: &mut [GroupSums]) {
-        let since_s = since.as_secs_f64();
-        let mtu = self.shards[0].spec.host.mtu.get();
+        let since_ps = u128::from(since.as_ps());
+        let spec = self.shards[0].spec;
+        let mtu = u128::from(spec.host.mtu.get());
         for conn in 0..self.shards[0].traffic.execution.connections.len() as ConnId {
             let connection = &self.shards[0].traffic.execution.connections[conn];
             let (from, to, group) = (connection.src, connection.dst, connection.group);
             let sums = &mut group_sums[group.index()];
-            // Its sender knows what is open.
-            for &(at_src, at_dst) in &self.part_of(from).traffic.execution.connections[conn].queue_pairs {
-                let src = &self.host(from).endpoint;
-                let rate = src.policy(at_src).and_then(|policy| policy.rate(now));
-                if let (Some(true), Some(rate)) = (src.is_busy(at_src), rate) {
-                    sums.rates_s += since_s;
-                    sums.rate_bps += rate.as_bps() as f64 * since_s;
+            if let Some(at) = self.part_of(from.0) {
+                let src = &at.hosts[from.index()].endpoint;
+                for &(at_src, _) in &at.traffic.execution.connections[conn].queue_pairs {
+                    let rate = src.policy(at_src).and_then(|policy| policy.rate(now));
+                    if let (Some(true), Some(rate)) = (src.is_busy(at_src), rate) {
+                        sums.rates_ps += since_ps;
+                        sums.rate_bps_ps += u128::from(rate.as_bps()) * since_ps;
+                    }
                 }
-                if let Some(held) = self.host(to).endpoint.held_ahead(at_dst) {
-                    sums.held_s += since_s;
-                    sums.held_bytes += (held * mtu) as f64 * since_s;
+            }
+            if let Some(at) = self.part_of(to.0) {
+                for index in 0..spec.scheme_of(group).scheme.queue_pairs {
+                    let (_, at_dst) = at.queue_pair(conn, index);
+                    if let Some(held) = at.hosts[to.index()].endpoint.held_ahead(at_dst) {
+                        sums.held_ps += since_ps;
+                        sums.held_bytes_ps += u128::from(held) * mtu * since_ps;
+                    }
                 }
             }
         }

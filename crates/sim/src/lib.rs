@@ -15,15 +15,18 @@ mod datagram;
 mod departures;
 mod digest;
 mod distinct;
+mod division;
 mod edge;
 mod events;
 mod faults;
+mod fingerprint;
 mod followed;
 mod footprint;
 mod forwarding;
 mod groups;
 mod host;
 mod ideal;
+mod letters;
 mod mail;
 mod monitor;
 mod network;
@@ -33,6 +36,8 @@ mod opening;
 mod outline;
 mod partition;
 mod paths;
+mod pulse;
+mod ranks;
 mod records;
 mod route_headers;
 mod routes;
@@ -55,7 +60,8 @@ pub use opening::full_and_ack_bytes;
 pub use paths::{PathProfile, profile};
 pub use pathweave_execution::GroupSpec;
 pub use pathweave_results::{Fidelity, Role};
-pub use runner::{Simulation, run};
+pub use ranks::{InProcess, Ranks};
+pub use runner::{RankSimulation, Simulation, run};
 pub use spec::{
     Blame, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec, StopConfig,
     USUAL_TASK_NOTIFICATION, Verb,

@@ -1,34 +1,16 @@
-//! What goes from one part of a run to another between windows: packets, and what hosts do to each other apart from them.
+//! How what goes from one part of a run to another between windows gets there.
 
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pathweave_fabric::{Crossings, Fabric, PortId};
-use pathweave_units::{HostId, Time};
+use borsh::BorshSerialize;
+use pathweave_fabric::{Fabric, PortId};
+use pathweave_units::Time;
 
-use crate::agenda::{Item, Rank};
 use crate::host::Content;
+use crate::letters::{Letter, Post};
 use crate::partition::Place;
-
-/// Something that a host of another part does to this one at a time.
-pub(crate) struct Letter {
-    pub(crate) at: Time,
-    pub(crate) to: HostId,
-    pub(crate) rank: Rank,
-    pub(crate) item: Item,
-}
-
-/// All that goes from one part to another with a window.
-#[derive(Default)]
-pub(crate) struct Post {
-    pub(crate) packets: Crossings<Content>,
-    pub(crate) letters: Vec<Letter>,
-}
-
-impl Post {
-    fn is_empty(&self) -> bool {
-        self.packets.is_empty() && self.letters.is_empty()
-    }
-}
+use crate::ranks::take;
 
 /// A node of another part that links from this one lead to.
 struct Exit {
@@ -95,7 +77,12 @@ impl Outbox {
         }
         for (post, to) in self.posts.iter_mut().zip(0..).filter(|(post, _)| !post.is_empty()) {
             // The place is empty: what was in it was taken in the window in between.
-            std::mem::swap(post, &mut boxes.place(window, from, to));
+            let mut place = boxes.place(window, from, to);
+            if boxes.here.contains(&to) {
+                std::mem::swap(post, &mut *place);
+            } else {
+                post.pack(&mut place.packed);
+            }
         }
         first
     }
@@ -105,19 +92,46 @@ impl Outbox {
 /// next, while others send again.
 pub(crate) struct Boxes {
     parts: u16,
+    /// The parts of each rank.
+    ranks: Vec<Range<u16>>,
+    /// The parts of this one.
+    here: Range<u16>,
     places: [Vec<Mutex<Post>>; 2],
 }
 
 impl Boxes {
-    pub(crate) fn new(parts: u16) -> Self {
+    /// Of a run whose ranks have these parts, as rank `own` has them.
+    pub(crate) fn new(ranks: Vec<Range<u16>>, own: u16) -> Self {
+        let parts = ranks.last().map_or(0, |last| last.end);
+        let here = ranks[usize::from(own)].clone();
         let pairs = usize::from(parts) * usize::from(parts);
         let places = [(); 2].map(|()| (0..pairs).map(|_| Mutex::default()).collect());
-        Boxes { parts, places }
+        Boxes { parts, ranks, here, places }
     }
 
     /// What was sent from one part to another in this window, of which only it matters whether its number is even.
     pub(crate) fn place(&self, window: usize, from: u16, to: u16) -> MutexGuard<'_, Post> {
         let pair = usize::from(from) * usize::from(self.parts) + usize::from(to);
         self.places[window & 1][pair].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds to `out` what goes to the parts of another rank.
+    pub(crate) fn collect(&self, window: usize, to: u16, out: &mut Vec<u8>) {
+        let to = &self.ranks[usize::from(to)];
+        for (from, to) in self.here.clone().flat_map(|from| to.clone().map(move |to| (from, to))) {
+            let mut place = self.place(window, from, to);
+            if !place.packed.is_empty() {
+                (from, to, &place.packed).serialize(out).expect("memory takes what is written to it");
+                place.packed.clear();
+            }
+        }
+    }
+
+    /// Puts what another rank has collected for the parts of this one where they take it in.
+    pub(crate) fn distribute(&self, window: usize, mut packed: &[u8]) {
+        while !packed.is_empty() {
+            let (from, to, post): (u16, u16, Vec<u8>) = take(&mut packed);
+            self.place(window, from, to).packed = post;
+        }
     }
 }

@@ -1,5 +1,9 @@
 //! Recording: samples over time, rare events.
 
+use std::collections::BTreeMap;
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use pathweave_execution::Step;
 use pathweave_fabric::{DropReason, FabricEvent, FabricEventKind, Header};
 use pathweave_results::{DropReason as Reason, EventKind, EventRecord, SeriesKind};
 use pathweave_transport::rd::PeerId;
@@ -15,6 +19,7 @@ use crate::nic::{NicModel, SentAgain};
 use crate::samples::Samples;
 use crate::shard::Shard;
 use crate::spec::SimSpec;
+use crate::tap::{Seen, show};
 use crate::whole::Whole;
 
 /// Everything recorded so far.
@@ -60,7 +65,8 @@ impl Recorder {
         let interval = self.interval.expect("sampling is on");
         let since = self.samples.begin(now);
         for (port, tx_bytes) in (0..).zip(&mut self.tx_bytes) {
-            let fabric = &mut whole.at_port(port).network.fabric;
+            let Some(shard) = whole.at_port(port) else { continue };
+            let fabric = &mut shard.network.fabric;
             let queued = fabric.queued_bytes(now, port).get();
             self.samples.add_unless_zero(SeriesKind::QueueBytes, port, queued as f64);
             let sent = fabric.stats(port).tx_bytes;
@@ -69,7 +75,8 @@ impl Recorder {
             let busy = rate.time_for(bytes).ratio(since);
             self.samples.add_unless_zero(SeriesKind::LinkUtilisation, port, busy.min(1.0));
         }
-        for (host, last) in whole.hosts().zip(&mut self.received_bytes) {
+        for host in whole.hosts() {
+            let last = &mut self.received_bytes[host.nic.host.index()];
             let bytes = host.received_bytes - std::mem::replace(last, host.received_bytes);
             let rate_bps = bytes as f64 * 8.0 / since.as_secs_f64();
             self.samples.add_unless_zero(SeriesKind::HostRateBps, host.nic.host.0, rate_bps);
@@ -89,6 +96,44 @@ impl Recorder {
     }
 }
 
+/// What has been noted in the window at hand, or between windows.
+#[derive(Default, BorshSerialize, BorshDeserialize)]
+pub(crate) struct Notes {
+    /// Of hosts.
+    pub(crate) events: Vec<EventRecord>,
+    /// Of the fabric.
+    pub(crate) log: Vec<FabricEvent<Content>>,
+    /// Packets that have reached hosts, where somebody wants to see them.
+    pub(crate) seen: Vec<Seen>,
+    /// Steps of barriers that have become due elsewhere than where barriers are.
+    pub(crate) barriers: Vec<(Time, Step)>,
+}
+
+impl Notes {
+    /// Adds what is known of another process.
+    pub(crate) fn add(&mut self, mut other: Notes) {
+        self.events.append(&mut other.events);
+        self.log.append(&mut other.log);
+        self.seen.append(&mut other.seen);
+        self.barriers.append(&mut other.barriers);
+    }
+
+    /// Puts the log of all parts into an order that does not depend on them.
+    pub(crate) fn sort_log(&mut self) {
+        // Of one port what was lost before the link comes before what was lost on it, which is noticed at its far end.
+        self.log.sort_by_key(|event| (event.time, event.port, event.hops()));
+    }
+
+    /// Whether packets of flows have been lost.
+    pub(crate) fn has_losses(&self) -> bool {
+        let is_lost = |event: &FabricEvent<Content>| matches!(event.kind, FabricEventKind::Dropped { .. });
+        self.log.iter().any(is_lost)
+    }
+}
+
+/// A loss, by its place in the log, and the flow that it concerns.
+pub(crate) type LostOf = (u32, u32);
+
 impl Central<'_> {
     /// It is time to sample.
     pub(crate) fn on_sample<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>, now: Time) {
@@ -96,38 +141,26 @@ impl Central<'_> {
             return self.calendar.sample_at(later);
         }
         let (next, since) = self.recorder.sample(whole, now);
-        whole.sample_followed(now, &mut self.recorder.samples);
+        if self.spec.observe.flows > 0 {
+            let told = whole.sample_senders(now, &mut self.recorder.samples);
+            let all = self.meeting.share(told);
+            whole.sample_receivers(all.into_iter().flatten(), &mut self.recorder.samples);
+        }
         self.calendar.sample_at(next);
         whole.sample_groups(now, since, &mut self.group_sums);
     }
 
-    /// Moves what hosts have noted, and then the log of the fabric, into the record, the digest and the flows.
-    pub(crate) fn take_notes<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>) {
-        let shards = &mut whole.shards;
-        if shards.iter().any(|shard| !shard.observers.events.is_empty()) {
-            let mut events: Vec<EventRecord> =
-                shards.iter_mut().flat_map(|shard| shard.observers.events.drain(..)).collect();
-            // Hosts one by one, wherever they are run.
-            events.sort_by_key(|event| event.node);
-            events.into_iter().for_each(|event| self.recorder.events.push(event));
-        }
-        if whole.shards.iter().any(|shard| shard.network.fabric.has_log()) {
-            self.record_log(whole);
-        }
-    }
-
-    #[cold]
-    fn record_log<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>) {
-        let shards = whole.shards.iter_mut();
-        let mut log: Vec<FabricEvent<Content>> =
-            shards.flat_map(|shard| shard.network.fabric.drain_log()).collect();
-        // Of one port what was lost before the link comes before what was lost on it, which is noticed at its far end.
-        log.sort_by_key(|event| (event.time, event.port, event.hops()));
-        for event in log {
-            let (node, _) = whole.shards[0].network.fabric.ends(event.port);
+    /// Moves what hosts have noted, and then the log of the fabric, into the record and the digest. `flows` are those that lost
+    /// packets belonged to, by place in the log.
+    pub(crate) fn record(&mut self, notes: Notes, flows: &BTreeMap<u32, u32>) {
+        let Notes { mut events, log, seen, .. } = notes;
+        // Hosts one by one, wherever they are run.
+        events.sort_by_key(|event| event.node);
+        events.into_iter().for_each(|event| self.recorder.events.push(event));
+        for (place, event) in (0..).zip(log) {
             let mut record = EventRecord {
                 link: Some(event.port),
-                ..EventRecord::new(event.time.as_ps(), EventKind::Drop, node)
+                ..EventRecord::new(event.time.as_ps(), EventKind::Drop, self.start_of[event.port as usize])
             };
             match event.kind {
                 FabricEventKind::Paused(class) => {
@@ -143,18 +176,45 @@ impl Central<'_> {
                     record.reason = Some(reason_of(reason));
                     record.path = Some(u32::from(content.path.0));
                     self.lost.note(event.time, header.dst(), &content);
-                    record.flow = whole.lost(event.time, &header, &content);
+                    record.flow = flows.get(&place).copied();
                 }
             }
             self.recorder.events.push(record);
+        }
+        if let Some(tap) = &mut self.tap {
+            show(*tap, seen);
         }
     }
 }
 
 impl<const C: usize> Whole<'_, '_, C> {
-    /// The fabric has lost a packet. Returns the flow it belonged to, if it was of one.
-    fn lost(&mut self, now: Time, header: &Header, content: &Content) -> Option<u32> {
-        let sender = self.at(header.src());
+    /// Takes what has been noted in all parts.
+    pub(crate) fn take_notes(&mut self) -> Notes {
+        let mut notes = Notes { barriers: self.take_barriers(), ..Notes::default() };
+        for shard in &mut self.shards {
+            notes.events.append(&mut shard.observers.events);
+            if shard.network.fabric.has_log() {
+                notes.log.extend(shard.network.fabric.drain_log());
+            }
+            if let Some(seen) = &mut shard.observers.seen {
+                notes.seen.append(seen);
+            }
+        }
+        notes
+    }
+
+    /// The fabric has lost packets: their senders, of those that are here, take note of it. Returns which flows they belonged to.
+    pub(crate) fn note_lost(&mut self, log: &[FabricEvent<Content>]) -> Vec<LostOf> {
+        let lost = (0..).zip(log).filter_map(|(place, event)| match &event.kind {
+            FabricEventKind::Dropped { header, content, .. } => Some((place, header, content)),
+            FabricEventKind::Paused(_) | FabricEventKind::Resumed(_) => None,
+        });
+        lost.filter_map(|(place, header, content)| Some((place, self.lost(header, content)?))).collect()
+    }
+
+    /// A packet of a sender that is here was lost. Returns the flow it belonged to, if it was of one.
+    fn lost(&mut self, header: &Header, content: &Content) -> Option<u32> {
+        let sender = self.at(header.src())?;
         let flow = match content.body {
             Body::Rd(data) => {
                 let peer = PeerId { host: header.dst(), qp: content.dst_qp };
@@ -170,16 +230,31 @@ impl<const C: usize> Whole<'_, '_, C> {
         if let Some(record) = sender.traffic.execution.record_mut(flow) {
             record.dropped_packets += 1;
         }
-        if let Body::Rd(_) = content.body {
-            self.at(header.dst()).end_raw(now, flow);
-        }
         Some(flow)
+    }
+
+    /// Receivers that are here learn of datagrams that were lost.
+    pub(crate) fn end_lost(&mut self, log: &[FabricEvent<Content>], flows: &BTreeMap<u32, u32>) {
+        for (&place, &flow) in flows {
+            let FabricEvent { time, kind: FabricEventKind::Dropped { header, content, .. }, .. } =
+                &log[place as usize]
+            else {
+                continue;
+            };
+            if let Body::Rd(_) = content.body
+                && let Some(receiver) = self.at(header.dst())
+            {
+                receiver.end_raw(*time, flow);
+            }
+        }
     }
 
     /// Has hosts note what is left in their endpoints at the end of the run.
     pub(crate) fn note_last_losses(&mut self) {
         for host in 0..self.shards[0].hosts.len() as u32 {
-            self.at(HostId(host)).note_last_losses(host as usize);
+            if let Some(shard) = self.at(HostId(host)) {
+                shard.note_last_losses(host as usize);
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! How the queue pairs of a connection are made: what their policies are told, and which random stream they draw from.
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_execution::ConnId;
 use pathweave_policy::{Adapt, FabricEnv, Leg, PathView, PolicyConfig, PolicyEnv, Ports, Scheme, WhenFull};
-use pathweave_units::{Duration, HostId, Rng};
+use pathweave_units::{Duration, HostId, Rate, Rng};
 
 use crate::distinct::distinct_paths;
 use crate::edge;
@@ -12,10 +13,11 @@ use crate::paths::PathProfile;
 use crate::spec::{HostConfig, SimSpec};
 
 /// What the receiving end of a connection is made from, as its sender knows it.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Opening {
-    pub(crate) policy: PolicyConfig,
     pub(crate) env: PolicyEnv,
+    /// What one NIC port of the sender can send.
+    pub(crate) port_rate: Rate,
     /// Round trip of the idle path, with what NICs and hosts add.
     pub(crate) rtt: Duration,
     /// Latency of the side channel back to the sender.
@@ -30,14 +32,6 @@ impl<const C: usize> Network<C> {
         let nearest =
             paths.iter().min_by_key(|path| path.round_trip(mtu_wire, ack_wire)).expect("there is a path");
         let base_rtt = nearest.round_trip(mtu_wire, ack_wire);
-        let mut policy = scheme.policy.clone();
-        policy.adapt_to_fabric(&FabricEnv {
-            when_full: if spec.switch.pfc.enabled { WhenFull::Pause } else { WhenFull::Drop },
-            longest_path: self.longest_path.as_ref(),
-            line_rate: nearest.line_rate(),
-            port_rate: nearest.port_rate(),
-            packet_bytes: u64::from(mtu_wire),
-        });
         let env = PolicyEnv {
             line_rate: nearest.line_rate(),
             base_rtt,
@@ -47,7 +41,20 @@ impl<const C: usize> Network<C> {
             measured: Leg { base_rtt, links: u8::try_from(nearest.hops.len()).unwrap_or(u8::MAX) },
             edge: edge::leg(&spec.switch.external, spec.host.framing, nearest, mtu_wire),
         };
-        Opening { policy, env, rtt: base_rtt, side_latency: Duration::ZERO }
+        Opening { env, port_rate: nearest.port_rate(), rtt: base_rtt, side_latency: Duration::ZERO }
+    }
+
+    /// The policy of a connection's queue pairs, fit for the fabric.
+    pub(crate) fn policy(&self, spec: &SimSpec, scheme: &Scheme, opening: &Opening) -> PolicyConfig {
+        let mut policy = scheme.policy.clone();
+        policy.adapt_to_fabric(&FabricEnv {
+            when_full: if spec.switch.pfc.enabled { WhenFull::Pause } else { WhenFull::Drop },
+            longest_path: self.longest_path.as_ref(),
+            line_rate: opening.env.line_rate,
+            port_rate: opening.port_rate,
+            packet_bytes: u64::from(opening.env.mtu_wire_bytes),
+        });
+        policy
     }
 
     /// What the sender of a connection is told of its paths; empty: nothing is known.

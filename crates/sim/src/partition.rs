@@ -93,6 +93,13 @@ impl Partition {
         partition.without_empty_parts()
     }
 
+    /// As many nodes in each part, in the order of their numbers, whatever they have to do. There are no fewer nodes than
+    /// parts.
+    pub(crate) fn even(nodes: u32, parts: u16) -> Self {
+        let part = |node: u32| (u64::from(node) * u64::from(parts) / u64::from(nodes)) as u16;
+        Partition { parts, of_node: (0..nodes).map(part).collect() }
+    }
+
     /// Any other: parts are numbered from 0.
     #[cfg(test)]
     pub(crate) fn of_nodes(of_node: Vec<u16>) -> Self {

@@ -1,49 +1,138 @@
-//! From the state at the end of a run to its records.
+//! From the state at the end of a run to its records. Ranks tell the lead what they know of their nodes.
 
-use pathweave_fabric::ForwardingStats;
-use pathweave_results::{BalancingTotals, EndReason, LinkTotals, RunInfo, RunResult};
-use pathweave_units::{Rate, Time};
+use std::collections::BTreeMap;
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use pathweave_fabric::{ForwardingStats, MiddleboxStats};
+use pathweave_results::{
+    ActivityLabel, ActivityRecord, BalancingTotals, CriticalStep, EndReason, FlowRecord, JobRecord, LinkTotals, RunInfo,
+    RunResult, SeriesSample,
+};
+use pathweave_units::{HostId, Rate, Time};
 
 use crate::central::Central;
-use crate::departures;
-use crate::digest::digest;
+use crate::departures::{self, DepartureLog};
+use crate::digest::{Trace, digest};
 use crate::edge;
+use crate::footprint::Weight;
 use crate::groups::GroupSums;
+use crate::pulse::Pulse;
+use crate::samples;
 use crate::spec::RouteChoice;
 use crate::whole::Whole;
 
+/// What other ranks than the lead know when the run is over.
+#[derive(Default, BorshSerialize, BorshDeserialize)]
+struct Share {
+    /// By host.
+    traces: BTreeMap<HostId, Trace>,
+    departures: BTreeMap<HostId, DepartureLog>,
+    /// By egress port.
+    carried: BTreeMap<u32, Carried>,
+    /// Packets lost, by port. What is lost on a link is noticed at its far end.
+    dropped: BTreeMap<u32, u64>,
+    /// By switch.
+    middleboxes: BTreeMap<u32, MiddleboxStats>,
+    balancing: ForwardingStats,
+    groups: Vec<GroupSums>,
+    samples: Vec<SeriesSample>,
+    weight: Weight,
+    /// CPU time of all threads but the main one, seconds.
+    cpu_s: f64,
+    /// What its parts know of the workload.
+    executions: Vec<Vec<u8>>,
+}
+
+/// What a directed link has carried.
+#[derive(Clone, Copy, Default, BorshSerialize, BorshDeserialize)]
+struct Carried {
+    tx_bytes: u64,
+    tx_packets: u64,
+    marked_packets: u64,
+    pauses: u64,
+    paused_ps: u64,
+    max_queue_bytes: u64,
+}
+
+/// How a run has ended, in words, and when.
+pub(crate) type End = (EndReason, String, Time);
+
+impl Share {
+    fn add(&mut self, mut other: Share) {
+        self.traces.append(&mut other.traces);
+        self.departures.append(&mut other.departures);
+        self.carried.append(&mut other.carried);
+        for (port, packets) in other.dropped {
+            *self.dropped.entry(port).or_default() += packets;
+        }
+        self.middleboxes.append(&mut other.middleboxes);
+        self.balancing += &other.balancing;
+        for (sums, theirs) in self.groups.iter_mut().zip(&other.groups) {
+            sums.add(theirs);
+        }
+        self.samples.append(&mut other.samples);
+        self.weight.join(&other.weight);
+        self.cpu_s += other.cpu_s;
+        self.executions.append(&mut other.executions);
+    }
+}
+
 impl Central<'_> {
-    /// The records of a run that has come to its end.
+    /// The records of a run that has come to its end, where the lead is, and what all parts had grown to. `cpu_s` is what
+    /// other threads of this process have taken.
     pub(crate) fn into_result<const C: usize>(
         mut self,
         whole: &mut Whole<'_, '_, C>,
-        (ended, ended_detail, end): (EndReason, String, Time),
-    ) -> RunResult {
-        let spec = whole.shards[0].spec;
+        (ended, ended_detail, end): End,
+        (pulse, cpu_s): (Pulse, f64),
+    ) -> Option<(RunResult, Weight)> {
         whole.shards.iter_mut().for_each(|shard| shard.settle_open());
-        let links = links(whole, end);
-        let joined = whole.join(end);
+        let nodes = if self.meeting.is_lead() { Share::default() } else { whole.share(end) };
+        let own = Share {
+            balancing: whole.balancing(),
+            groups: std::mem::take(&mut self.group_sums),
+            samples: std::mem::take(&mut self.recorder.samples).into_list(),
+            weight: whole.weigh(),
+            cpu_s,
+            ..nodes
+        };
+        let all = self.meeting.tell_lead(own).into_iter().reduce(|mut all, share| {
+            all.add(share);
+            all
+        })?;
+        let spec = self.spec;
+        let links = links(whole, &all, end);
+        let joined = whole.join(&all.executions, end);
         let sets = match &spec.routing {
             RouteChoice::Switches | RouteChoice::SenderSwitches(_) | RouteChoice::NextHops(_) => None,
             RouteChoice::Sources(sets) => Some(&**sets),
         };
         let (events, events_not_recorded) = std::mem::take(&mut self.recorder.events).into_list();
-        let logs = whole.hosts().filter_map(|host| Some((host.nic.host, host.departures.as_deref()?)));
-        let departures = departures::totals(logs, sets);
+        let hosts = || (0..spec.topology.hosts()).map(HostId);
+        let log = |host| match whole.host(host) {
+            Some(host) => host.departures.as_deref(),
+            None => all.departures.get(&host),
+        };
+        let departures = departures::totals(hosts().filter_map(|host| Some((host, log(host)?))), sets);
+        let trace = |host| whole.host(host).map_or_else(|| all.traces[&host], |host| host.delivered);
         let first_switch = spec.topology.hosts();
-        let middlebox = |index| whole.fabric_of(first_switch + index).middlebox_stats(index);
-        RunResult {
+        let middlebox = |index| match whole.part_of(first_switch + index) {
+            Some(shard) => shard.network.fabric.middlebox_stats(index),
+            None => all.middleboxes.get(&index).copied(),
+        };
+        let result = RunResult {
             info: RunInfo {
-                digest: digest(whole.hosts().map(|host| host.delivered).chain([self.lost])),
+                digest: digest(hosts().map(trace).chain([self.lost])),
                 simulated_ps: end.as_ps(),
-                events: whole.events(),
-                packet_hops: whole.packet_hops(),
+                events: pulse.events,
+                packet_hops: pulse.packet_hops,
+                cpu_s: all.cpu_s,
                 ended,
                 ended_detail,
                 ..spec.run_info()
             },
-            groups: self.group_sums.iter().map(GroupSums::totals).collect(),
-            series: self.recorder.samples.into_list(),
+            groups: all.groups.iter().map(GroupSums::totals).collect(),
+            series: samples::of_all_ranks(all.samples),
             events,
             events_not_recorded,
             nodes: spec.node_infos(),
@@ -52,17 +141,112 @@ impl Central<'_> {
             labels: joined.labels,
             activities: joined.activities,
             critical: joined.critical,
-            balancing: balancing(whole),
+            balancing: totals(&all.balancing),
             middleboxes: edge::totals(&spec.topology, middlebox),
             departures,
             flows: joined.flows,
+        };
+        Some((result, all.weight))
+    }
+}
+
+/// The records of the workload of a run.
+struct Joined {
+    flows: Vec<FlowRecord>,
+    jobs: Vec<JobRecord>,
+    labels: Vec<ActivityLabel>,
+    activities: Vec<ActivityRecord>,
+    critical: Vec<CriticalStep>,
+}
+
+impl<const C: usize> Whole<'_, '_, C> {
+    /// What is known of the nodes that are here, but for what the lead knows of its own.
+    fn share(&mut self, end: Time) -> Share {
+        let hosts = || self.hosts().map(|host| (host.nic.host, host));
+        let mut share = Share {
+            traces: hosts().map(|(id, host)| (id, host.delivered)).collect(),
+            departures: hosts()
+                .filter_map(|(id, host)| Some((id, host.departures.as_deref()?.clone())))
+                .collect(),
+            ..Share::default()
+        };
+        for port in 0..self.shards[0].network.map.len() {
+            let dropped = self.dropped(port);
+            if dropped > 0 {
+                share.dropped.insert(port, dropped);
+            }
+            share.carried.extend(self.carried(port, end).map(|carried| (port, carried)));
+        }
+        let spec = self.shards[0].spec;
+        for index in 0..spec.topology.switches().len() as u32 {
+            let at = self.part_of(spec.topology.hosts() + index);
+            let stats = at.and_then(|shard| shard.network.fabric.middlebox_stats(index));
+            share.middleboxes.extend(stats.map(|stats| (index, stats)));
+        }
+        share.executions = self
+            .shards
+            .iter()
+            .map(|shard| {
+                let mut packed = Vec::new();
+                shard.traffic.execution.pack(&mut packed).expect("memory takes what is written to it");
+                packed
+            })
+            .collect();
+        share
+    }
+
+    /// What a link has carried until `end`, if the node that sends on it is here.
+    fn carried(&mut self, port: u32, end: Time) -> Option<Carried> {
+        let fabric = &mut self.at_port(port)?.network.fabric;
+        fabric.settle(end, port);
+        let stats = fabric.stats(port);
+        Some(Carried {
+            tx_bytes: stats.tx_bytes,
+            tx_packets: stats.tx_packets,
+            marked_packets: stats.marked_packets,
+            pauses: stats.pauses,
+            paused_ps: fabric.paused_time(port, end).as_ps(),
+            max_queue_bytes: stats.max_queue_bytes,
+        })
+    }
+
+    /// Packets lost at a port, or on its link, that parts here know of.
+    fn dropped(&self, port: u32) -> u64 {
+        self.shards.iter().map(|shard| shard.network.fabric.stats(port).dropped_packets).sum()
+    }
+
+    fn balancing(&self) -> ForwardingStats {
+        let mut stats = ForwardingStats::default();
+        self.shards.iter().for_each(|shard| stats += shard.network.fabric.forwarding());
+        stats
+    }
+
+    fn weigh(&self) -> Weight {
+        let mut weight = Weight::default();
+        self.shards.iter().for_each(|shard| weight.add(shard));
+        weight
+    }
+
+    /// What the parts know of the workload up to `end`, put together with what those of other ranks do. It is taken from them.
+    fn join(&mut self, others: &[Vec<u8>], end: Time) -> Joined {
+        let (first, rest) = self.shards.split_first_mut().expect("there is a part");
+        let execution = &mut first.traffic.execution;
+        rest.iter_mut().for_each(|other| execution.join(&mut other.traffic.execution));
+        for mut packed in others.iter().map(Vec::as_slice) {
+            let joined = execution.join_packed(&mut packed);
+            joined.unwrap_or_else(|why| panic!("what another rank knows of the workload cannot be read: {why}"));
+        }
+        Joined {
+            labels: execution.labels(),
+            activities: execution.activity_records(end),
+            critical: execution.critical_steps(),
+            jobs: execution.job_records(),
+            flows: execution.flow_records(),
         }
     }
 }
 
-fn balancing<const C: usize>(whole: &Whole<'_, '_, C>) -> BalancingTotals {
-    let mut stats = ForwardingStats::default();
-    whole.shards.iter().for_each(|shard| stats += shard.network.fabric.forwarding());
+fn totals(stats: &ForwardingStats) -> BalancingTotals {
     BalancingTotals {
         flowlets: stats.flowlets,
         reroutes: stats.reroutes,
@@ -74,8 +258,8 @@ fn balancing<const C: usize>(whole: &Whole<'_, '_, C>) -> BalancingTotals {
     }
 }
 
-/// One a direction of a link; its number is that of its egress port.
-fn links<const C: usize>(whole: &mut Whole<'_, '_, C>, end: Time) -> Vec<LinkTotals> {
+/// One a direction of a link; its number is that of its egress port. `others`: what is known elsewhere.
+fn links<const C: usize>(whole: &mut Whole<'_, '_, C>, others: &Share, end: Time) -> Vec<LinkTotals> {
     let spec = whole.shards[0].spec;
     let ports = whole.shards[0].network.map.len();
     let mut rates = vec![Rate::from_bps(0); ports as usize];
@@ -85,23 +269,20 @@ fn links<const C: usize>(whole: &mut Whole<'_, '_, C>, end: Time) -> Vec<LinkTot
         rates[b as usize] = link.rate;
     }
     let totals = |port: u32| {
-        // What is lost on the link is noticed at its far end.
-        let dropped = whole.shards.iter().map(|shard| shard.network.fabric.stats(port).dropped_packets);
-        let dropped_packets = dropped.sum();
-        let fabric = &mut whole.at_port(port).network.fabric;
-        fabric.settle(end, port);
-        let (from, to) = fabric.ends(port);
-        let stats = fabric.stats(port);
-        let (rate, _) = fabric.link(port);
+        let carried = whole.carried(port, end).unwrap_or_else(|| others.carried[&port]);
+        let elsewhere = others.dropped.get(&port).copied().unwrap_or(0);
+        // All parts know the state of all links.
+        let fabric = &whole.shards[0].network.fabric;
+        let ((from, to), (rate, _)) = (fabric.ends(port), fabric.link(port));
         LinkTotals {
-            tx_bytes: stats.tx_bytes,
-            tx_packets: stats.tx_packets,
-            busy_ps: rate.time_for(stats.tx_bytes).as_ps().min(end.as_ps()),
-            dropped_packets,
-            ecn_marked_packets: stats.marked_packets,
-            pfc_pauses: stats.pauses,
-            paused_ps: fabric.paused_time(port, end).as_ps(),
-            max_queue_bytes: stats.max_queue_bytes,
+            tx_bytes: carried.tx_bytes,
+            tx_packets: carried.tx_packets,
+            busy_ps: rate.time_for(carried.tx_bytes).as_ps().min(end.as_ps()),
+            dropped_packets: whole.dropped(port) + elsewhere,
+            ecn_marked_packets: carried.marked_packets,
+            pfc_pauses: carried.pauses,
+            paused_ps: carried.paused_ps,
+            max_queue_bytes: carried.max_queue_bytes,
             ..spec.link_totals(port, from, to, rates[port as usize])
         }
     };

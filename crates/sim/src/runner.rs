@@ -1,5 +1,6 @@
 //! The main loop: window by window, all parts of the run side by side.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,13 +11,16 @@ use pathweave_units::{Duration, Time};
 
 use crate::calendar::Calendar;
 use crate::central::Central;
+use crate::division::Division;
 use crate::faults::agenda;
 use crate::footprint::Weight;
 use crate::forwarding;
 use crate::mail::Boxes;
 use crate::monitor::{Control, Monitor, Quiet};
-use crate::partition::Partition;
 use crate::paths::check_distances;
+use crate::pulse::Pulse;
+use crate::ranks::{Meeting, Ranks};
+use crate::records::End;
 use crate::shard::{Shard, queue_pair_numbers};
 use crate::spec::{SimError, SimSpec};
 use crate::tap::Tap;
@@ -31,8 +35,10 @@ const WORTH_WAKING: u64 = 32;
 /// A run in progress.
 pub(crate) struct Runner<'a, const C: usize> {
     spec: &'a SimSpec,
-    /// Parts, each to be run by a thread of its own.
+    /// Parts of this process, each to be run by a thread of its own.
     shards: Vec<Mutex<Shard<'a, C>>>,
+    /// By rank, the numbers of its parts.
+    ranks: Vec<Range<u16>>,
     central: Central<'a>,
     /// For tests: draws the lengths of windows.
     #[cfg(test)]
@@ -59,21 +65,21 @@ impl<'a> Simulation<'a> {
     /// Builds fabric and hosts.
     pub fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
         let threads = spec.threads.map_or(1, std::num::NonZeroU16::get);
-        Simulation::of(spec, Partition::new(&spec.topology, &spec.graph, threads))
+        Simulation::of(spec, &Division::new(spec, &[threads])?, Meeting::alone())
     }
 
     /// Builds what [`Simulation::try_out`] needs, whatever number of threads is to run it later.
     pub fn whole(spec: &'a SimSpec) -> Result<Self, SimError> {
-        Simulation::of(spec, Partition::new(&spec.topology, &spec.graph, 1))
+        Simulation::of(spec, &Division::new(spec, &[1])?, Meeting::alone())
     }
 
-    fn of(spec: &'a SimSpec, partition: Partition) -> Result<Self, SimError> {
+    fn of(spec: &'a SimSpec, division: &Division, meeting: Meeting<'a>) -> Result<Self, SimError> {
         spec.switch.validate().map_err(SimError::Switch)?;
         spec.check_nics()?;
         Ok(Simulation(match spec.switch.classes() {
-            0..=2 => Width::Two(Box::new(Runner::new(spec, &partition)?)),
-            3..=4 => Width::Four(Box::new(Runner::new(spec, &partition)?)),
-            _ => Width::Eight(Box::new(Runner::new(spec, &partition)?)),
+            0..=2 => Width::Two(Box::new(Runner::new(spec, division, meeting)?)),
+            3..=4 => Width::Four(Box::new(Runner::new(spec, division, meeting)?)),
+            _ => Width::Eight(Box::new(Runner::new(spec, division, meeting)?)),
         }))
     }
 
@@ -104,11 +110,43 @@ impl<'a> Simulation<'a> {
 
     /// Runs it to its end, and tells what its parts had grown to.
     pub fn run_and_weigh(self, monitor: &mut dyn Monitor) -> (RunResult, Weight) {
+        self.finish(monitor).expect("a run in one process has its result there")
+    }
+
+    fn finish(self, monitor: &mut dyn Monitor) -> Option<(RunResult, Weight)> {
         match self.0 {
             Width::Two(runner) => runner.run(monitor),
             Width::Four(runner) => runner.run(monitor),
             Width::Eight(runner) => runner.run(monitor),
         }
+    }
+}
+
+/// One rank's share of a run over several processes. All ranks make one of the same spec, and run it.
+pub struct RankSimulation<'a>(Simulation<'a>);
+
+impl<'a> RankSimulation<'a> {
+    /// Builds fabric and hosts. The number of threads is that of this rank; others may have more or fewer.
+    ///
+    /// # Errors
+    /// As [`Simulation::new`]; and if there are more ranks than nodes, or ranks have different runs or versions. All ranks
+    /// return the same.
+    pub fn new(spec: &'a SimSpec, ranks: &'a mut dyn Ranks) -> Result<Self, SimError> {
+        let mut meeting = Meeting::of(ranks);
+        let division = Division::among(spec, &mut meeting)?;
+        Simulation::of(spec, &division, meeting).map(RankSimulation)
+    }
+
+    /// Shows `tap` every packet that reaches a host, in order of time. To be called by all ranks; the tap of rank 0 is shown
+    /// the packets of all.
+    #[must_use]
+    pub fn watched_by(self, tap: &'a mut dyn Tap) -> Self {
+        RankSimulation(self.0.watched_by(tap))
+    }
+
+    /// Runs it to its end. Rank 0 has the result. The monitor of any rank can end the run, and sees how far all have come.
+    pub fn run(self, monitor: &mut dyn Monitor) -> Option<RunResult> {
+        self.0.finish(monitor).map(|(result, _)| result)
     }
 }
 
@@ -136,23 +174,30 @@ impl Order {
 }
 
 impl<'a, const C: usize> Runner<'a, C> {
-    /// Builds all parts.
-    pub(crate) fn new(spec: &'a SimSpec, partition: &Partition) -> Result<Self, SimError> {
+    /// Builds all parts of this process.
+    pub(crate) fn new(
+        spec: &'a SimSpec,
+        division: &Division,
+        meeting: Meeting<'a>,
+    ) -> Result<Self, SimError> {
         let mut switch = spec.switch.clone();
         switch.forwarding.kind = Some(forwarding::of_run(spec)?);
         let connections = Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
         let queue_pairs: Arc<[[u32; 2]]> = queue_pair_numbers(spec, &connections)?.into();
-        let copies = std::iter::repeat_n(connections, usize::from(partition.parts()));
-        let parts = make_all(partition.places().zip(copies).collect(), |(place, connections)| {
+        let places = division.places(meeting.own());
+        let copies = std::iter::repeat_n(connections, places.len());
+        let parts = make_all(places.into_iter().zip(copies).collect(), |(place, connections)| {
             Shard::new(spec, &switch, place, queue_pairs.clone(), connections)
         });
         let shards = parts.into_iter().collect::<Result<Vec<Shard<'a, C>>, SimError>>()?;
         let network = &shards[0].network;
         let agenda = agenda(&spec.topology, &network.map, &spec.faults, &switch)?;
         check_distances(spec, &network.routes)?;
+        let start_of = (0..network.map.len()).map(|port| network.fabric.ends(port).0).collect();
         Ok(Runner {
-            central: Central::new(spec, Calendar::new(spec, agenda), network.map.len()),
+            central: Central::new(spec, Calendar::new(spec, agenda), meeting, start_of),
             shards: shards.into_iter().map(Mutex::new).collect(),
+            ranks: division.ranks().to_vec(),
             spec,
             #[cfg(test)]
             shuffle: None,
@@ -170,38 +215,33 @@ impl<'a, const C: usize> Runner<'a, C> {
     }
 
     fn try_out(mut self) {
-        self.play(1, &mut Quiet);
+        let boxes = Boxes::new(self.ranks.clone(), self.central.meeting.own());
+        self.play(&boxes, 1, &mut Quiet);
     }
 
-    pub(crate) fn run(mut self, monitor: &mut dyn Monitor) -> (RunResult, Weight) {
+    pub(crate) fn run(mut self, monitor: &mut dyn Monitor) -> Option<(RunResult, Weight)> {
         let most = self.spec.stop.max_events.unwrap_or(u64::MAX);
-        let (how, others_cpu_s) = self.play(most, monitor);
+        let boxes = Boxes::new(self.ranks.clone(), self.central.meeting.own());
+        let ((how, pulse), others_cpu_s) = self.play(&boxes, most, monitor);
         let Runner { shards, mut central, .. } = self;
-        let boxes = Boxes::new(0);
         let mut whole = Whole::new(&shards, &boxes);
-        monitor.look(&central.snapshot(&whole, how.2));
-        whole.note_last_losses();
-        central.take_notes(&mut whole);
-        let mut weight = Weight::default();
-        whole.shards.iter().for_each(|shard| weight.add(shard));
-        let mut result = central.into_result(&mut whole, how);
-        result.info.cpu_s = others_cpu_s;
-        (result, weight)
+        monitor.look(&central.snapshot(&pulse, how.2));
+        central.take_last_notes(&mut whole);
+        central.into_result(&mut whole, how, (pulse, others_cpu_s))
     }
 
-    /// Goes on until the run is over or has had so many events. Why it ended, in words, and when; and the CPU time of other
-    /// threads, seconds.
-    fn play(&mut self, max_events: u64, monitor: &mut dyn Monitor) -> ((EndReason, String, Time), f64) {
+    /// Goes on until the run is over or has had so many events. Why it ended and when, and how far it has come; and the CPU time
+    /// of other threads, seconds.
+    fn play(&mut self, boxes: &Boxes, max_events: u64, monitor: &mut dyn Monitor) -> ((End, Pulse), f64) {
         let (shards, order) = (&self.shards, Order::default());
-        let boxes = Boxes::new(shards.len() as u16);
         let round = |part: usize| {
             let mut shard = shards[part].lock().unwrap_or_else(PoisonError::into_inner);
-            shard.round(order.end(), &boxes, order.number());
+            shard.round(order.end(), boxes, order.number());
         };
         let mut play = Play {
             spec: self.spec,
             shards,
-            boxes: &boxes,
+            boxes,
             order: &order,
             central: &mut self.central,
             #[cfg(test)]
@@ -228,24 +268,30 @@ impl<const C: usize> Play<'_, '_, C> {
         rounds: &mut Rounds<'_, impl Fn(usize) + Sync>,
         max_events: u64,
         monitor: &mut dyn Monitor,
-    ) -> (EndReason, String, Time) {
+    ) -> (End, Pulse) {
         let until = self.spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span + Duration::from_ps(1));
         let little = WORTH_WAKING * self.shards.len() as u64;
         let (mut looked_at, mut events, mut latest_events) = (0, 0, 0);
         let mut whole = Whole::new(self.shards, self.boxes);
-        loop {
-            let mut next = whole.next();
+        let mut pulse = self.central.pulse(whole.pulse(&[]));
+        let end = loop {
+            if pulse.stop {
+                break (EndReason::Interrupted, String::new(), pulse.latest);
+            }
+            if pulse.events >= max_events {
+                break (EndReason::EventLimit, String::new(), pulse.latest);
+            }
+            let mut next = pulse.next;
             let longest = whole.shards[0].windows.longest;
             // Hosts may have gone on for a window since the last task was over; so they all do, wherever it ended.
-            let over = whole.over_since();
+            let over = pulse.outstanding.over_since();
             let stop = over.map_or(Time::MAX, |over| over.saturating_add(longest));
             if let Some(over) = over.filter(|_| next >= stop) {
                 break (EndReason::Completed, String::new(), over);
             }
             if next == Time::MAX {
-                let paused = whole.shards.iter().any(|shard| shard.network.fabric.any_paused());
-                if !self.central.calendar.has_faults() && !paused {
-                    break (EndReason::Stalled, String::new(), whole.latest());
+                if !self.central.calendar.has_faults() && !pulse.any_paused {
+                    break (EndReason::Stalled, String::new(), pulse.latest);
                 }
                 // A repair may set things going again; the watch explains pauses that do not end.
                 next = self.central.calendar.next();
@@ -254,8 +300,9 @@ impl<const C: usize> Play<'_, '_, C> {
                 if at >= until {
                     break (EndReason::TimeLimit, String::new(), until - Duration::from_ps(1));
                 }
-                if let Some((reason, detail)) = self.central.on_duty(&mut whole, at, duty) {
-                    break (reason, detail, at);
+                match self.central.on_duty(&mut whole, at, duty) {
+                    Ok(now) => pulse = now,
+                    Err((reason, detail)) => break (reason, detail, at),
                 }
                 continue;
             }
@@ -272,19 +319,19 @@ impl<const C: usize> Play<'_, '_, C> {
                 rounds.together();
             }
             whole = Whole::new(self.shards, self.boxes);
-            self.central.after_window(&mut whole, end);
-            latest_events = whole.events() - events;
-            events += latest_events;
-            if events - looked_at >= MONITOR_EVERY {
-                looked_at = events;
-                if monitor.look(&self.central.snapshot(&whole, whole.latest())) == Control::Stop {
-                    break (EndReason::Interrupted, String::new(), whole.latest());
-                }
+            pulse = self.central.after_window(&mut whole, end, self.order.number());
+            let here = whole.events();
+            latest_events = here - events;
+            events = here;
+            if pulse.events - looked_at >= MONITOR_EVERY {
+                looked_at = pulse.events;
+                let control = monitor.look(&self.central.snapshot(&pulse, pulse.latest));
+                self.central.stop |= control == Control::Stop;
+                // The others hear of it with the next window.
+                pulse.stop |= self.central.stop && !self.central.meeting.several();
             }
-            if events >= max_events {
-                break (EndReason::EventLimit, String::new(), whole.latest());
-            }
-        }
+        };
+        (end, pulse)
     }
 
     /// How long the next window may be.

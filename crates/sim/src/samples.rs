@@ -126,6 +126,16 @@ impl Samples {
     }
 }
 
+/// The samples that the ranks of a run have of their nodes as those of one, by time, kind and entity. All sample at the same
+/// instants.
+pub(crate) fn of_all_ranks(mut samples: Vec<SeriesSample>) -> Vec<SeriesSample> {
+    let key = |s: &SeriesSample| (s.time_ps, s.kind, s.entity, s.index);
+    samples.sort_by_key(key);
+    // Each has noted how long the intervals are.
+    samples.dedup_by_key(|sample| key(sample));
+    samples
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

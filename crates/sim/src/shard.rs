@@ -41,6 +41,8 @@ pub(crate) struct Shard<'a, const C: usize> {
     /// Events of hosts so far, and the time of the latest.
     pub(crate) host_events: u64,
     pub(crate) latest: Time,
+    /// When the first of what was sent to other parts with the last window is due.
+    pub(crate) sent_due: Time,
     /// No later than the next thing that happens here, or elsewhere by what was sent from here.
     pub(crate) next: Time,
 }
@@ -134,6 +136,7 @@ impl<'a, const C: usize> Shard<'a, C> {
             outbox: Outbox::new(&place, &network.fabric),
             host_events: 0,
             latest: Time::ZERO,
+            sent_due: Time::MAX,
             next: Time::ZERO,
             place,
             network,

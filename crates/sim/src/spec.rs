@@ -302,6 +302,9 @@ pub enum SimError {
         /// What is wrong, with the nearest name.
         message: String,
     },
+    /// Ranks that cannot make this run together.
+    #[error("{0}")]
+    Ranks(String),
     /// PFC headroom does not leave any shared buffer.
     #[error(
         "the buffer of {switch} is {buffer}, but PFC headroom alone takes {headroom}; enlarge switch.buffer (or, for an \

@@ -6,7 +6,8 @@ use pathweave_units::{HostId, Time};
 
 use crate::agenda::{Item, Rank};
 use crate::host::Nic;
-use crate::mail::{Boxes, Letter};
+use crate::letters::Letter;
+use crate::mail::Boxes;
 use crate::partition::Place;
 use crate::shard::Shard;
 
@@ -28,9 +29,8 @@ impl<const C: usize> Shard<'_, C> {
     pub(crate) fn round(&mut self, end: Time, boxes: &Boxes, window: usize) {
         self.take_in(boxes, window + 1);
         self.run_window(end);
-        let first = self.send_out(boxes, window);
+        self.send_out(boxes, window);
         self.look_ahead();
-        self.next = self.next.min(first);
     }
 
     /// Takes in what others have sent in a window.
@@ -38,6 +38,7 @@ impl<const C: usize> Shard<'_, C> {
         let Place { number, parts, .. } = self.place;
         for from in (0..parts).filter(|from| *from != number) {
             let mut post = boxes.place(window, from, number);
+            post.unpack();
             self.network.fabric.take_over(&mut post.packets);
             for Letter { at, to, rank, item } in post.letters.drain(..) {
                 self.deliver_due(at, to, rank, item);
@@ -45,18 +46,18 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
-    /// Sends what concerns others. Returns when the first of it is due.
-    pub(crate) fn send_out(&mut self, boxes: &Boxes, window: usize) -> Time {
-        if self.place.is_all() {
-            return Time::MAX;
+    /// Sends what concerns others.
+    pub(crate) fn send_out(&mut self, boxes: &Boxes, window: usize) {
+        if !self.place.is_all() {
+            self.sent_due = self.outbox.send(self.place.number, boxes, window, &mut self.network.fabric);
         }
-        self.outbox.send(self.place.number, boxes, window, &mut self.network.fabric)
     }
 
     /// Reckons anew when the next thing happens here.
     pub(crate) fn look_ahead(&mut self) {
         let execution = &self.traffic.execution;
-        self.next = execution.next().unwrap_or(Time::MAX).min(self.network.fabric.next_due());
+        self.next =
+            execution.next().unwrap_or(Time::MAX).min(self.network.fabric.next_due()).min(self.sent_due);
     }
 
     /// Simulates everything before `end`, hosts first and one by one: what they do in a window reaches no other host in it.
@@ -165,7 +166,7 @@ impl<const C: usize> Shard<'_, C> {
 #[cfg(test)]
 mod tests {
     use pathweave_fabric::config::FaultConfig;
-    use pathweave_results::EndReason;
+    use pathweave_results::{EndReason, RunResult};
     use pathweave_topo::{Build, LeafSpine};
     use pathweave_units::{Bytes, Duration, Rate, Rng};
     use pathweave_workload::{
@@ -174,7 +175,10 @@ mod tests {
     };
 
     use crate::monitor::Quiet;
+    use crate::division::Division;
+    use crate::footprint::Weight;
     use crate::partition::Partition;
+    use crate::ranks::{InProcess, Meeting};
     use crate::runner::Runner;
     use crate::spec::{NamedScheme, SimSpec};
 
@@ -187,26 +191,54 @@ mod tests {
         SimSpec { faults, ..SimSpec::new("test", topology, graph, scheme) }
     }
 
-    /// The outcome, with hosts run in the order of their numbers for as long as windows may be, or in a random order in
-    /// windows of random lengths; nodes divided at random among so many parts, a thread each.
-    fn outcome(spec: &SimSpec, seed: Option<u64>, parts: u16) -> (u64, String) {
-        let mut rng = Rng::for_component(seed.unwrap_or(0), "parts", u64::from(parts));
-        let nodes = spec.topology.nodes();
-        let of_node = (0..nodes).map(|_| rng.below(u32::from(parts)) as u16).collect();
-        let mut runner = Runner::<2>::new(spec, &Partition::of_nodes(of_node)).expect("a sound spec");
+    /// What one rank has in the end.
+    fn play<'a>(
+        spec: &'a SimSpec,
+        seed: Option<u64>,
+        division: &Division,
+        meeting: Meeting<'a>,
+    ) -> Option<(RunResult, Weight)> {
+        let mut runner = Runner::<2>::new(spec, division, meeting).expect("a sound spec");
         runner.shuffle = seed.map(|seed| Rng::for_component(seed, "windows", 0));
         for shard in runner.shards() {
             shard.windows.shuffle = seed.map(|seed| Rng::for_component(seed, "hosts", 0));
         }
-        let (result, _) = runner.run(&mut Quiet);
+        runner.run(&mut Quiet)
+    }
+
+    /// The outcome, with hosts run in the order of their numbers for as long as windows may be, or in a random order in
+    /// windows of random lengths; nodes divided at random among so many parts, a thread each, and these among ranks.
+    fn outcome(spec: &SimSpec, seed: Option<u64>, parts: u16, ranks: u16) -> (u64, String) {
+        let mut rng = Rng::for_component(seed.unwrap_or(0), "parts", u64::from(parts));
+        let nodes = spec.topology.nodes();
+        let of_node = (0..nodes).map(|_| rng.below(u32::from(parts)) as u16).collect();
+        let partition = Partition::of_nodes(of_node);
+        let result = if ranks == 1 {
+            play(spec, seed, &Division::of(partition, &[parts], nodes), Meeting::alone())
+        } else {
+            let threads = vec![parts.div_ceil(ranks); usize::from(ranks)];
+            let division = Division::of(partition, &threads, nodes);
+            std::thread::scope(|scope| {
+                let start = |mut own: InProcess| {
+                    let division = &division;
+                    scope.spawn(move || play(spec, seed, division, Meeting::of(&mut own)))
+                };
+                let running: Vec<_> = InProcess::ranks(ranks).into_iter().map(start).collect();
+                let results: Vec<_> =
+                    running.into_iter().map(|rank| rank.join().expect("no panic")).collect();
+                assert!(results[1..].iter().all(Option::is_none), "rank 0 has the result");
+                results.into_iter().next().flatten()
+            })
+        };
+        let (result, _) = result.expect("it is at hand");
         assert_eq!(result.info.ended, EndReason::Completed, "{}", result.info.ended_detail);
         (result.info.digest, format!("{:?}", (result.flows, result.jobs)))
     }
 
     /// What a host does in a window reaches no other host in it: neither the order of hosts nor where windows end shows, nor
-    /// which thread runs which node.
+    /// which thread of which rank runs which node.
     #[test]
-    fn neither_the_order_of_hosts_nor_windows_nor_threads_show() {
+    fn neither_the_order_of_hosts_nor_windows_nor_threads_nor_ranks_show() {
         let permutation = |size, repetitions| {
             Traffic::Permutation(Permutation {
                 size: Bytes::new(size),
@@ -233,10 +265,15 @@ mod tests {
             for traffic in [permutation(300_000, 1), permutation(20_000, 3), rings] {
                 for faults in [vec![], vec![loss.clone()]] {
                     let spec = spec(scheme, traffic.clone(), faults);
-                    let expected = outcome(&spec, None, 1);
-                    for (seed, parts) in [(Some(1), 1), (Some(2), 3), (None, 2)] {
-                        let found = outcome(&spec, seed, parts);
-                        assert_eq!(found, expected, "{scheme} {traffic:?} seed {seed:?}, {parts} parts");
+                    let expected = outcome(&spec, None, 1, 1);
+                    for (seed, parts, ranks) in
+                        [(Some(1), 1, 1), (Some(2), 3, 1), (None, 2, 1), (Some(3), 4, 2), (None, 3, 3)]
+                    {
+                        let found = outcome(&spec, seed, parts, ranks);
+                        assert_eq!(
+                            found, expected,
+                            "{scheme} {traffic:?} seed {seed:?}, {parts} parts, {ranks} ranks"
+                        );
                     }
                 }
             }

@@ -3,7 +3,7 @@
 use pathweave_execution::{
     Completed, ConnId, Connection, Due, ReceiverTally, SenderTally, Share, Step, shares,
 };
-use pathweave_policy::{PathView, PolicyEnv, Service};
+use pathweave_policy::{PathView, PolicyConfig, PolicyEnv, Service};
 use pathweave_results::FlowRecord;
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Time};
@@ -14,7 +14,7 @@ use crate::contexts::Side;
 use crate::datagram::is_raw;
 use crate::host::Host;
 use crate::ideal::{ack_wire_bytes, ideal_fct};
-use crate::mail::Letter;
+use crate::letters::Letter;
 use crate::opening::{Opening, full_and_ack_bytes, policy_stream};
 use crate::paths::PathProfile;
 use crate::shard::{QueuePair, Shard, Traffic};
@@ -199,13 +199,19 @@ impl<const C: usize> Shard<'_, C> {
         self.network.opening(self.spec, scheme, paths)
     }
 
+    /// The policy of a connection's queue pairs, fit for the fabric.
+    fn policy(&self, conn: ConnId, opening: &Opening) -> PolicyConfig {
+        let scheme = &self.spec.scheme_of(self.traffic.execution.connections[conn].group).scheme;
+        self.network.policy(self.spec, scheme, opening)
+    }
+
     /// Wire bytes of a full data packet, and of an acknowledgement.
     pub(crate) fn full_and_ack_bytes(&self) -> (u32, u32) {
         full_and_ack_bytes(&self.spec.host)
     }
 
     /// The numbers of a connection's queue pairs at both ends, which are known before they exist.
-    fn queue_pair(&self, conn: ConnId, index: u16) -> QueuePair {
+    pub(crate) fn queue_pair(&self, conn: ConnId, index: u16) -> QueuePair {
         let [at_src, at_dst] = self.traffic.queue_pairs[conn as usize];
         (QpNum(at_src + u32::from(index)), QpNum(at_dst + u32::from(index)))
     }
@@ -244,6 +250,7 @@ impl<const C: usize> Shard<'_, C> {
         let class = spec.groups[group.index()].class;
         let scheme = &spec.scheme_of(group).scheme;
         let env = PolicyEnv { paths: self.network.routes.count(own, peer, scheme.paths), ..opening.env };
+        let policy = self.policy(conn, opening);
         for index in 0..scheme.queue_pairs {
             let (at_src, at_dst) = self.queue_pair(conn, index);
             let (qp, remote) = if is_sender { (at_src, at_dst) } else { (at_dst, at_src) };
@@ -257,7 +264,7 @@ impl<const C: usize> Shard<'_, C> {
                 idle_rtt: opening.rtt,
                 rnr: RnrConfig::default(),
                 receive: ReceiveMode::Discard,
-                ..QpConfig::new(peer, opening.policy.build(&env, &mut rng), views)
+                ..QpConfig::new(peer, policy.build(&env, &mut rng), views)
             };
             let host = &mut self.hosts[own.index()];
             host.endpoint.create_qp_as(now, qp, config);

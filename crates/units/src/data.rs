@@ -10,10 +10,12 @@ const PS_PER_SECOND: u128 = 1_000_000_000_000;
 
 /// A rate in bits per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Rate(u64);
 
 /// An amount of data in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Bytes(u64);
 
 impl Rate {

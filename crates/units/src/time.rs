@@ -7,10 +7,12 @@ use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 /// An instant, in picoseconds since the start of the run (simulator) or of the process (datapath).
 /// Covers 213 days.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Time(u64);
 
 /// A span of time in picoseconds. Never negative.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Duration(u64);
 
 impl Time {

@@ -56,6 +56,7 @@ macro_rules! controls {
     )*) => {
         /// A control packet of a scheme.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
         pub enum Control { $( $(#[$doc])* $name { $( $(#[$field_doc])* $field: $value ),* } ),* }
 
         /// The kinds of [`Control`].

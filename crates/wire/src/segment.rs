@@ -13,6 +13,7 @@ pub const MAX_MTU_PAYLOAD: u16 = 32_576;
 /// One packet between two queue pairs. Fixed size, no payload: payload bytes stay where the
 /// application has them, and `Data` says where they go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Segment {
     /// Queue pair at the receiver.
     pub dst_qp: QpNum,
@@ -26,6 +27,7 @@ pub struct Segment {
 
 /// The kinds of packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Body {
     /// Part of a message, or a READ request (which carries no payload but takes a PSN and is delivered reliably).
     Data(Data),
@@ -45,6 +47,7 @@ pub enum Body {
 
 /// Part of a message. Carries enough to be placed on arrival, in any order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Data {
     /// Packet sequence number, extended: the 24 bits on the wire are its low end.
     pub psn: u64,
@@ -87,6 +90,7 @@ impl Data {
 /// Part of a message between datagram queue pairs (ERD): where it goes, and which message of this source it belongs to.
 /// The PSN is one of the pair (source queue pair, destination queue pair).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct RdData {
     /// Packet sequence number, extended: the 24 bits on the wire are its low end.
     pub psn: u64,
@@ -105,6 +109,7 @@ pub struct RdData {
 /// What a message does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Operation {
     /// Two-sided: consumes a receive at the other end.
     Send,
@@ -122,6 +127,7 @@ pub enum Operation {
 
 /// An acknowledgement. Sent for one data packet or for several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Ack {
     /// Every PSN below this one has arrived.
     pub cumulative: u64,
@@ -144,6 +150,7 @@ pub struct Ack {
 /// Whether notices are welcome: the receiver holds what arrives ahead of packets announced to be late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Notices {
     /// They are.
     #[default]
@@ -154,6 +161,7 @@ pub enum Notices {
 
 /// Names packets that have not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Missing {
     /// First PSN that is missing.
     pub first: u64,
@@ -166,6 +174,7 @@ pub struct Missing {
 /// What a receiver makes of packets that have not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Cause {
     /// Lost: to be sent again.
     Lost,
@@ -175,6 +184,7 @@ pub enum Cause {
 
 /// A negative acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Nack {
     /// Every PSN below this one has arrived; it is the first missing one.
     pub expected: u64,
@@ -189,6 +199,7 @@ pub struct Nack {
 /// Why a packet was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum NackReason {
     /// Arrived ahead of a gap.
     Sequence,

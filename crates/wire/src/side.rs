@@ -45,6 +45,7 @@ const AGAIN: u8 = 1;
 
 /// The pair of queue pairs that a message of the side channel is about, in the direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct RdFlow {
     /// Queue pair that sends the data.
     pub src_qp: QpNum,
@@ -54,6 +55,7 @@ pub struct RdFlow {
 
 /// Consecutive PSNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct PsnRun {
     /// The first one.
     pub first: u64,
@@ -63,6 +65,7 @@ pub struct PsnRun {
 
 /// A message of the side channel; `R` are the runs of a NACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Side<R> {
     /// Sender: a message has begun; so long it is.
     Start {

@@ -13,10 +13,12 @@ use crate::graph::{JobId, MessageGraph, Task, TaskId};
 ///
 /// Each number here belongs to one host (what a task waits for, to the host where it begins; the time a core is free, to
 /// the host of the core) or is a count or an extreme that does not depend on order. So hosts can be run one by one, each in
-/// its own order of time.
-#[derive(Clone, Debug)]
+/// its own order of time. What is of several hosts ([`Progress::join`]) also goes from one process to another, in bytes; the
+/// rest stays where its host is.
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Progress {
     /// Predecessors that the task's host does not know to be over, by task; empty if there are no dependencies.
+    #[borsh(skip)]
     waiting: Vec<u32>,
     /// Tasks not yet over, by job.
     job_left: Vec<u32>,
@@ -25,11 +27,14 @@ pub struct Progress {
     /// When the last task of each job so far was over.
     job_end: Vec<Time>,
     /// When each core has done what it was given.
+    #[borsh(skip)]
     core_free: Vec<Time>,
     /// When each computation is over, by its index; `Time::MAX` until it begins.
     computed: Vec<Time>,
     left: usize,
+    #[borsh(skip)]
     next_message: usize,
+    #[borsh(skip)]
     next_compute: usize,
 }
 

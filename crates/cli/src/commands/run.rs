@@ -3,18 +3,19 @@
 use clap::Args;
 use pathweave_results::{ResultFolder, differences_table, summary_table};
 use pathweave_scenario::Loaded;
-use pathweave_sim::Tap;
+use pathweave_sim::{Arrival, SimSpec, Tap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{default_folder, output};
-use crate::execute::execute;
-use crate::failure::{Failure, Outcome};
+use crate::execute::{Finished, execute, execute_among};
+use crate::failure::{Failure, NOT_USABLE, Outcome};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::memory;
 use crate::options::{Changes, Talk, Threads};
-use crate::progress::Reporter;
+use crate::progress::{Reporter, RunProgress};
+use crate::ranks::{self, Company};
 use crate::terminal;
 use crate::traces::{TraceArgs, Traces};
 
@@ -39,51 +40,141 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
-    let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
-    let prepared = loaded.draft()?;
-    let spec = &args.threads.of(&prepared.spec, 1);
-    if !args.force
-        && let Some(why) = memory::refusal(&prepared.memory_in(memory::process(spec)))
-    {
-        return Err(Failure::Input(format!("{why}; --force runs it anyway")));
+    match ranks::join()? {
+        None => alone(args),
+        Some(mut company) => among(args, &mut company),
     }
-    loaded.try_out(spec)?;
-    let target =
-        args.out.clone().unwrap_or_else(|| default_folder(&format!("{}-seed{}", spec.name, spec.seed)));
-    let folder = ResultFolder::create(&target).map_err(output)?;
-    let mut traces = Traces::open(&args.traces, spec)?;
-    let tell = if traces.take_stdout() { terminal::note } else { terminal::out };
-    if args.talk.json && traces.take_stdout() {
-        let what = "--json and a file named - would both be standard output; name a file for one";
-        return Err(Failure::Input(what.to_owned()));
-    }
-    let reporter = Reporter::new(&args.talk);
-    for note in &prepared.notes {
-        reporter.say(&format!("note: {note}"));
-    }
+}
+
+fn alone(args: &RunArgs) -> Result<Outcome, Failure> {
+    let ready = Ready::new(args, 1, 1)?;
+    let mut desk = Desk::new(args, &ready)?;
     let interrupt = Interrupt::listen()?;
-    let runs = vec![(spec.name.clone(), 1.0)];
-    let live = Arc::new(Live::new(folder.partial().to_owned(), "run", &spec.name, Some(spec.seed), runs));
-    let progress = reporter.start(&spec.name, spec.name.len()).telling(&live, 0);
-    let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
-    let finished = execute(&loaded, spec, progress, &interrupt, tap)?;
-    live.close();
-    folder.write_run(&finished.run, &finished.summary).map_err(output)?;
-    folder.commit().map_err(output)?;
-    for note in traces.write(&finished.run)? {
-        reporter.say(&format!("note: {note}"));
-    }
-    if args.talk.json {
-        terminal::out(&super::json(&finished.summary));
-    } else {
-        if !args.talk.quiet {
-            let tables = summary_table(&finished.summary) + &differences_table(&[&finished.run.info]);
-            tell(&format!("{tables}\n"));
+    let progress = desk.start();
+    let finished = execute(&ready.loaded, &ready.spec, progress, &interrupt, desk.tap())?;
+    desk.write(args, &finished)
+}
+
+/// The same by several processes, of which rank 0 writes the results and says all that is to be said.
+fn among(args: &RunArgs, company: &mut Company) -> Result<Outcome, Failure> {
+    let ready = Ready::new(args, company.sharing(), company.on_this_machine());
+    let ready = company.all_or_none(ready)?;
+    let desk = if company.is_lead() { Desk::new(args, &ready).map(Some) } else { Ok(None) };
+    let Some(mut desk) = company.all_or_none(desk)? else {
+        let interrupt = Interrupt::listen_quietly()?;
+        let mut blind = Blind;
+        let tap = args.traces.shows_packets().then_some(&mut blind as &mut dyn Tap);
+        execute_among(company, &ready.spec, RunProgress::silent(), &interrupt, tap)?;
+        return Ok(company.outcome(None));
+    };
+    desk.reporter.say(&format!("note: {}", company.table()));
+    let interrupt = Interrupt::listen()?;
+    let progress = desk.start();
+    let finished = execute_among(company, &ready.spec, progress, &interrupt, desk.tap())?;
+    let outcome = desk.write(args, &finished.expect("rank 0 has the result"));
+    // The others need not know what could not be written.
+    company.outcome(Some(*outcome.as_ref().unwrap_or(&Outcome::Command(NOT_USABLE))));
+    outcome
+}
+
+/// Stands where rank 0 has what is shown the packets of all ranks.
+struct Blind;
+
+impl Tap for Blind {
+    fn arrived(&mut self, _: &Arrival<'_>) {}
+}
+
+/// A run that can begin.
+struct Ready {
+    loaded: Loaded,
+    spec: SimSpec,
+    notes: Vec<String>,
+}
+
+impl Ready {
+    /// By one of so many processes that share the cores, and of so many on this machine.
+    fn new(args: &RunArgs, sharing: usize, processes: usize) -> Result<Self, Failure> {
+        let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
+        let prepared = loaded.draft()?;
+        let spec = args.threads.of(&prepared.spec, sharing);
+        if !args.force
+            && let Some(why) = memory::refusal(&prepared.memory_in(memory::process(&spec)), processes)
+        {
+            return Err(Failure::Input(format!("{why}; --force runs it anyway")));
         }
-        tell(&format!("report: {}\n", target.join("report.html").display()));
+        loaded.try_out(&spec)?;
+        Ok(Ready { loaded, spec, notes: prepared.notes })
     }
-    if let Some(complaint) = finished.complaint() {
-        terminal::note(&complaint);
+}
+
+/// Where the results of a run go, and what is said of it.
+struct Desk {
+    target: PathBuf,
+    folder: ResultFolder,
+    traces: Traces,
+    tell: fn(&str),
+    reporter: Reporter,
+    live: Arc<Live>,
+    name: String,
+}
+
+impl Desk {
+    fn new(args: &RunArgs, ready: &Ready) -> Result<Self, Failure> {
+        let spec = &ready.spec;
+        let target =
+            args.out.clone().unwrap_or_else(|| default_folder(&format!("{}-seed{}", spec.name, spec.seed)));
+        let folder = ResultFolder::create(&target).map_err(output)?;
+        let mut traces = Traces::open(&args.traces, spec)?;
+        let to_stdout = traces.take_stdout();
+        if args.talk.json && to_stdout {
+            let what = "--json and a file named - would both be standard output; name a file for one";
+            return Err(Failure::Input(what.to_owned()));
+        }
+        let reporter = Reporter::new(&args.talk);
+        for note in &ready.notes {
+            reporter.say(&format!("note: {note}"));
+        }
+        let runs = vec![(spec.name.clone(), 1.0)];
+        let live = Live::new(folder.partial().to_owned(), "run", &spec.name, Some(spec.seed), runs);
+        Ok(Desk {
+            target,
+            folder,
+            traces,
+            tell: if to_stdout { terminal::note } else { terminal::out },
+            reporter,
+            live: Arc::new(live),
+            name: spec.name.clone(),
+        })
     }
-    Ok(finished.outcome())
+
+    fn start(&self) -> RunProgress {
+        self.reporter.start(&self.name, self.name.len()).telling(&self.live, 0)
+    }
+
+    fn tap(&mut self) -> Option<&mut dyn Tap> {
+        self.traces.capture.as_mut().map(|capture| capture as &mut dyn Tap)
+    }
+
+    fn write(self, args: &RunArgs, finished: &Finished) -> Result<Outcome, Failure> {
+        let Desk { target, folder, traces, tell, reporter, live, .. } = self;
+        live.close();
+        folder.write_run(&finished.run, &finished.summary).map_err(output)?;
+        folder.commit().map_err(output)?;
+        for note in traces.write(&finished.run)? {
+            reporter.say(&format!("note: {note}"));
+        }
+        if args.talk.json {
+            terminal::out(&super::json(&finished.summary));
+        } else {
+            if !args.talk.quiet {
+                let tables = summary_table(&finished.summary) + &differences_table(&[&finished.run.info]);
+                tell(&format!("{tables}\n"));
+            }
+            tell(&format!("report: {}\n", target.join("report.html").display()));
+        }
+        if let Some(complaint) = finished.complaint() {
+            terminal::note(&complaint);
+        }
+        Ok(finished.outcome())
+    }
 }

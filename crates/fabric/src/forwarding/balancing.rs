@@ -44,6 +44,7 @@ impl Balancing {
 }
 
 /// What switches keep of a packet beside it, on its way into another part of the fabric.
+#[derive(borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Note {
     kept: Option<Kept>,
     /// The explicit way that it was given.

@@ -83,7 +83,7 @@ impl CongaConfig {
 }
 
 /// What a packet between leaves carries (section 3.1), by the place of its content.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Tag {
     /// Uplink of the sending leaf, counted from its first port.
     uplink: u16,

@@ -68,6 +68,7 @@ macro_rules! forwardings {
         pub(crate) enum Balancer { $( $kind(Box<$state>) ),* }
 
         /// What it keeps of a packet, on its way into another part of the fabric.
+        #[derive(borsh::BorshSerialize, borsh::BorshDeserialize)]
         pub(crate) enum Kept { $( $kind(<$state as Balance>::Note) ),* }
 
         impl Balancer {

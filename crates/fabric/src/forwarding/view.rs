@@ -109,7 +109,7 @@ impl Outbox {
 }
 
 /// What load balancing in the switches did, all of them together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct ForwardingStats {
     /// Flowlets begun.
     pub flowlets: u64,

@@ -132,7 +132,7 @@ pub struct Place {
 }
 
 /// What the middlebox of a switch has counted. Each part is absent where it is off.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct MiddleboxStats {
     /// Near-source feedback.
     pub nsf: Option<NsfStats>,

@@ -138,7 +138,7 @@ pub(crate) struct Queues {
 }
 
 /// What near-destination throttling has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct NdtStats {
     /// Data packets from other sites.
     pub data_packets: u64,

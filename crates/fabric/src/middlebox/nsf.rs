@@ -141,7 +141,7 @@ pub(crate) struct Nsf {
 }
 
 /// What near-source feedback has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct NsfStats {
     /// Data packets to other sites.
     pub data_packets: u64,

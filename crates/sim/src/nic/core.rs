@@ -6,7 +6,7 @@ use pathweave_units::{HostId, QpNum};
 use pathweave_wire::Segment;
 
 /// A packet for a datagram queue pair.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Datagram {
     pub(crate) from: HostId,
     pub(crate) segment: Segment,

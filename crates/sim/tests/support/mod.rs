@@ -8,7 +8,9 @@ use std::path::Path;
 use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Service;
 use pathweave_results::{FlowRecord, FlowStatus, RunResult};
-use pathweave_sim::{NamedScheme, Quiet, SimSpec, StopConfig, Verb, check, profile, run};
+use pathweave_sim::{
+    InProcess, NamedScheme, Quiet, RankSimulation, Ranks, SimSpec, StopConfig, Verb, check, profile, run,
+};
 use pathweave_topo::{Build, FatTree, LeafSpine, Link, NodeId, Routing, Star, Topology};
 use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Time};
 use pathweave_wire::{Body, Data, Operation, RdData, Segment};
@@ -184,10 +186,11 @@ fn wire_bytes(spec: &SimSpec, offset: u32, len: u16, last: bool) -> u32 {
     spec.host.framing.wire_bytes(&segment)
 }
 
-/// Runs, and checks what must hold of every result, and that threads do not show in it.
+/// Runs, and checks what must hold of every result, and that neither threads nor ranks show in it.
 pub(crate) fn play(spec: &SimSpec) -> RunResult {
     let result = run(spec, &mut Quiet).expect("a valid spec");
     same_with_threads(spec, &result);
+    same_with_ranks(spec, &result);
     let found = check::violations(&result, spec.switch.pfc.enabled);
     assert!(found.is_empty(), "seed {}, {:?}: {found:#?}", spec.seed, spec.schemes[0].name);
     for flow in &result.flows {
@@ -204,13 +207,37 @@ pub(crate) fn play(spec: &SimSpec) -> RunResult {
 /// Runs again, divided among three threads, and compares all that was observed.
 fn same_with_threads(spec: &SimSpec, alone: &RunResult) {
     let threads = NonZeroU16::new(3);
-    let mut together = run(&SimSpec { threads, ..spec.clone() }, &mut Quiet).expect("a valid spec");
+    let together = run(&SimSpec { threads, ..spec.clone() }, &mut Quiet).expect("a valid spec");
+    same(spec, alone, together, "three threads");
+}
+
+/// The same with three ranks, the first of which has two threads.
+fn same_with_ranks(spec: &SimSpec, alone: &RunResult) {
+    // A rank needs a node.
+    let ranks = InProcess::ranks(3.min(spec.topology.nodes() as u16));
+    let results: Vec<Option<RunResult>> = std::thread::scope(|scope| {
+        let start = |mut rank: InProcess| {
+            scope.spawn(move || {
+                let threads = NonZeroU16::new(if rank.own() == 0 { 2 } else { 1 });
+                let spec = SimSpec { threads, ..spec.clone() };
+                RankSimulation::new(&spec, &mut rank).expect("a valid spec").run(&mut Quiet)
+            })
+        };
+        let running: Vec<_> = ranks.into_iter().map(start).collect();
+        running.into_iter().map(|rank| rank.join().expect("no panic")).collect()
+    });
+    let found: Vec<RunResult> = results.into_iter().flatten().collect();
+    let [together] = <[RunResult; 1]>::try_from(found).expect("rank 0 has the result, and no other");
+    same(spec, alone, together, "three ranks");
+}
+
+fn same(spec: &SimSpec, alone: &RunResult, mut together: RunResult, who: &str) {
     together.info.cpu_s = alone.info.cpu_s;
     let (expected, found) = (format!("{alone:#?}"), format!("{together:#?}"));
     let differs = expected.lines().zip(found.lines()).enumerate().find(|(_, (a, b))| a != b);
     if let Some((line, (expected, found))) = differs {
         panic!(
-            "{:?}, seed {}, line {line}: {expected} with one thread, {found} with three",
+            "{:?}, seed {}, line {line}: {expected} with one thread, {found} with {who}",
             spec.schemes[0].name, spec.seed
         );
     }

@@ -5,7 +5,7 @@ use crate::forwarding::flow_table::FlowKey;
 use crate::packet::Header;
 
 /// The kinds of message, from the leaf of a flow's receiver to that of its sender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(super) enum Kind {
     /// The probe has come.
     Reply,
@@ -15,7 +15,7 @@ pub(super) enum Kind {
     Notify,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Message {
     pub(super) kind: Kind,
     pub(super) key: FlowKey,

@@ -34,7 +34,7 @@ use message::{Kind, Message, Messages};
 use source::{Source, Uplinks};
 
 /// What a data packet between leaves carries, by the place of its content.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Tag {
     /// 0: the source had no room for the flow.
     epoch: u32,
@@ -49,13 +49,13 @@ pub(crate) struct Tag {
 }
 
 /// What goes with a packet into another part of the fabric.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) enum Note {
     Tag(Tag),
     Message(Message),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 enum Flag {
     Data,
     /// To be answered: the probe of an epoch, its first packet.

@@ -1,0 +1,221 @@
+//! A run by several processes that a launcher (`mpirun`, `srun`) has started together, its *ranks*.
+
+mod launch;
+#[cfg(feature = "mpi")]
+mod world;
+
+use pathweave_scenario::Style;
+use pathweave_sim::Ranks;
+use rustix::system::uname;
+use rustix::thread::sched_getaffinity;
+
+use crate::failure::{Failure, Outcome};
+
+/// The other ranks, as this one reaches them.
+pub(crate) struct Company {
+    ranks: Box<dyn Ranks>,
+    places: Vec<Place>,
+}
+
+/// Where a rank runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    host: String,
+    process: u32,
+    /// Cores that it may use.
+    cores: Vec<u16>,
+}
+
+/// Meets those that the launcher has started with this process; nothing where it was started alone.
+///
+/// # Errors
+/// It was started as one of several and cannot meet the others.
+pub(crate) fn join() -> Result<Option<Company>, Failure> {
+    let Some(launch) = launch::of(|name| std::env::var(name).ok()) else { return Ok(None) };
+    let ranks = meet(&launch)?;
+    Ok(ranks.map(Company::new))
+}
+
+/// That this process was started alone, for commands that make no run together with others.
+///
+/// # Errors
+/// It was not.
+pub(crate) fn none_for(command: &str) -> Result<(), Failure> {
+    let Some(launch) = launch::of(|name| std::env::var(name).ok()) else { return Ok(()) };
+    Err(Failure::Input(format!(
+        "{launch}, each of which would do the same: \"pathweave {command}\" makes its runs side by side in one process; start it \
+         without a launcher, or make one run over all of them with \"pathweave run\""
+    )))
+}
+
+#[cfg(feature = "mpi")]
+fn meet(launch: &launch::Launch) -> Result<Option<Box<dyn Ranks>>, Failure> {
+    let world = world::World::join().map_err(|why| Failure::Input(format!("{launch}, but {why}")))?;
+    // One of one meets nobody.
+    Ok((world.count() > 1).then(|| Box::new(world) as Box<dyn Ranks>))
+}
+
+#[cfg(not(feature = "mpi"))]
+fn meet(launch: &launch::Launch) -> Result<Option<Box<dyn Ranks>>, Failure> {
+    Err(Failure::Input(format!(
+        "{launch}, but this build of pathweave has no MPI: they cannot reach each other; build it with \
+         \"cargo build --release -p pathweave-cli --features mpi\", or start it without a launcher, with --threads"
+    )))
+}
+
+impl Place {
+    fn own() -> Self {
+        let allowed = sched_getaffinity(None);
+        let cores = allowed.map_or_else(
+            |_| Vec::new(),
+            |set| (0..rustix::thread::CpuSet::MAX_CPU as u16).filter(|&core| set.is_set(core.into())).collect(),
+        );
+        let host = uname().nodename().to_string_lossy().into_owned();
+        Place { host, process: std::process::id(), cores }
+    }
+
+    fn write(&self) -> Vec<u8> {
+        let cores: Vec<String> = self.cores.iter().map(u16::to_string).collect();
+        format!("{}\n{}\n{}", self.host, self.process, cores.join(" ")).into_bytes()
+    }
+
+    fn read(text: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(text);
+        let mut lines = text.lines();
+        let mut line = || lines.next().unwrap_or_default();
+        Place {
+            host: line().to_owned(),
+            process: line().parse().unwrap_or_default(),
+            cores: line().split(' ').filter_map(|core| core.parse().ok()).collect(),
+        }
+    }
+}
+
+impl Company {
+    fn new(mut ranks: Box<dyn Ranks>) -> Self {
+        let own = Place::own().write();
+        let places = ranks.meet(vec![own; usize::from(ranks.count())]);
+        Company { places: places.iter().map(|place| Place::read(place)).collect(), ranks }
+    }
+
+    pub(crate) fn ranks(&mut self) -> &mut dyn Ranks {
+        &mut *self.ranks
+    }
+
+    /// Whether this rank writes the results.
+    pub(crate) fn is_lead(&self) -> bool {
+        self.ranks.own() == 0
+    }
+
+    /// How many ranks have the cores of this one, itself included: all of its machine where the launcher binds none to some
+    /// of the cores.
+    pub(crate) fn sharing(&self) -> usize {
+        sharing(&self.places, usize::from(self.ranks.own()))
+    }
+
+    /// How many ranks are on the machine of this one, itself included.
+    pub(crate) fn on_this_machine(&self) -> usize {
+        let own = &self.places[usize::from(self.ranks.own())];
+        self.places.iter().filter(|place| place.host == own.host).count()
+    }
+
+    /// A line a rank, for whoever looks for one that has died.
+    pub(crate) fn table(&self) -> String {
+        let line = |(rank, place): (usize, &Place)| {
+            format!("\n  rank {rank}: process {} on {}", place.process, place.host)
+        };
+        let lines: String = self.places.iter().enumerate().map(line).collect();
+        format!("{} ranks{lines}", self.places.len())
+    }
+
+    /// Goes on only where every rank can: what one of them cannot do is said once, by the lead.
+    pub(crate) fn all_or_none<T>(&mut self, own: Result<T, Failure>) -> Result<T, Failure> {
+        let said = own.as_ref().map_or_else(|failure| failure.render(Style::Plain), |_| String::new());
+        let all = self.tell_all(said.into_bytes());
+        let Some(rank) = all.iter().position(|said| !said.is_empty()) else { return own };
+        if !self.is_lead() {
+            return Err(Failure::SaidByLead);
+        }
+        own.and_then(|_| {
+            let said = String::from_utf8_lossy(&all[rank]);
+            let said = said.strip_prefix("error: ").unwrap_or(&said);
+            Err(Failure::Input(format!("rank {rank}, on {}: {said}", self.places[rank].host)))
+        })
+    }
+
+    /// How the run has ended, as the lead says it; all others wait for that, so that nobody leaves before results are written.
+    pub(crate) fn outcome(&mut self, lead: Option<Outcome>) -> Outcome {
+        let code = lead.map_or(0, Outcome::exit_code);
+        let said = self.tell_all(vec![code]);
+        lead.unwrap_or_else(|| Outcome::Command(said[0].first().copied().unwrap_or_default()))
+    }
+
+    /// Sums over all ranks.
+    pub(crate) fn sums(&mut self, own: [f64; 2]) -> [f64; 2] {
+        let all = self.tell_all(own.iter().flat_map(|value| value.to_le_bytes()).collect());
+        let mut sums = [0.0; 2];
+        for told in all {
+            for (sum, value) in sums.iter_mut().zip(told.as_chunks::<8>().0) {
+                *sum += f64::from_le_bytes(*value);
+            }
+        }
+        sums
+    }
+
+    fn tell_all(&mut self, own: Vec<u8>) -> Vec<Vec<u8>> {
+        let count = usize::from(self.ranks.count());
+        self.ranks.meet(vec![own; count])
+    }
+}
+
+fn sharing(places: &[Place], own: usize) -> usize {
+    let own = &places[own];
+    places.iter().filter(|place| (&place.host, &place.cores) == (&own.host, &own.cores)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_sim::InProcess;
+
+    #[test]
+    fn ranks_share_the_cores_that_they_are_both_given() {
+        let place = |host: &str, cores: &[u16]| Place { host: host.into(), process: 7, cores: cores.to_vec() };
+        let all = [place("a", &[0, 1]), place("a", &[0, 1]), place("b", &[0, 1]), place("b", &[2, 3])];
+        assert_eq!([0, 1, 2, 3].map(|own| sharing(&all, own)), [2, 2, 1, 1]);
+        assert_eq!(Place::read(&all[3].write()), all[3]);
+        let own = Place::own();
+        assert!(!own.host.is_empty() && !own.cores.is_empty(), "{own:?}");
+    }
+
+    #[test]
+    fn what_one_rank_cannot_do_is_said_by_the_lead() {
+        let say = |own: u16, fails: u16| -> Result<u16, Failure> {
+            if own == fails { Err(Failure::Input(format!("{own} has no file"))) } else { Ok(own) }
+        };
+        for (fails, expected) in [
+            (0, ["error: 0 has no file", "", ""]),
+            (2, ["rank 2", "", ""]),
+            (9, ["fine", "fine", "fine"]),
+        ] {
+            let threads: Vec<_> = InProcess::ranks(3)
+                .into_iter()
+                .map(|ranks| {
+                    std::thread::spawn(move || {
+                        let own = ranks.own();
+                        let mut company = Company::new(Box::new(ranks));
+                        let result = company.all_or_none(say(own, fails));
+                        let outcome = company.outcome((own == 0).then_some(Outcome::Unfinished));
+                        assert_eq!(outcome.exit_code(), 3);
+                        assert_eq!(company.sums([1.0, f64::from(own)]), [3.0, 3.0]);
+                        result.map_or_else(|failure| failure.render(Style::Plain), |_| "fine".to_owned())
+                    })
+                })
+                .collect();
+            for (thread, expected) in threads.into_iter().zip(expected) {
+                let said = thread.join().expect("no panic");
+                assert!(said.contains(expected) && said.is_empty() == expected.is_empty(), "{said}");
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The ranks of an MPI job.
+
+use mpi::Threading;
+use mpi::environment::Universe;
+use mpi::request::scope;
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator, Destination, MatchedReceiveVec, Source};
+use pathweave_sim::Ranks;
+
+/// All processes that were started with this one.
+pub(crate) struct World {
+    world: SimpleCommunicator,
+    /// MPI, until it is dropped.
+    _universe: Universe,
+}
+
+/// Bytes of a message that go at once: MPI counts them in 32 bits. A piece of fewer is the last.
+const PIECE: usize = 1 << 30;
+
+impl World {
+    /// Begins MPI.
+    pub(crate) fn join() -> Result<Self, String> {
+        // One thread of each rank calls it.
+        let (universe, _) = mpi::initialize_with_threading(Threading::Funneled)
+            .ok_or("MPI has been initialised before in this process")?;
+        let world = universe.world();
+        let ranks = world.size();
+        if u16::try_from(ranks).is_err() {
+            return Err(format!("{ranks} ranks are too many: at most {}", u16::MAX));
+        }
+        Ok(World { world, _universe: universe })
+    }
+
+    fn receive(&self, rank: usize) -> Vec<u8> {
+        let process = self.world.process_at_rank(rank as i32);
+        let mut message = Vec::new();
+        loop {
+            let (piece, _) = process.matched_probe().matched_receive_vec::<u8>();
+            let last = piece.len() < PIECE;
+            if message.is_empty() {
+                message = piece;
+            } else {
+                message.extend(piece);
+            }
+            if last {
+                return message;
+            }
+        }
+    }
+}
+
+/// The pieces of a message, the last of which is shorter than the others.
+fn pieces(message: &[u8]) -> impl Iterator<Item = &[u8]> {
+    (0..=message.len() / PIECE).map(|index| {
+        let start = index * PIECE;
+        &message[start..message.len().min(start + PIECE)]
+    })
+}
+
+impl Ranks for World {
+    fn own(&self) -> u16 {
+        self.world.rank() as u16
+    }
+
+    fn count(&self) -> u16 {
+        self.world.size() as u16
+    }
+
+    fn meet(&mut self, mut messages: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        let own = usize::from(self.own());
+        let kept = std::mem::take(&mut messages[own]);
+        let others = || (0..messages.len()).filter(|rank| *rank != own);
+        let mut received = vec![Vec::new(); messages.len()];
+        scope(|scope| {
+            let mut under_way = Vec::new();
+            for to in others() {
+                let process = self.world.process_at_rank(to as i32);
+                for piece in pieces(&messages[to]) {
+                    under_way.push(process.immediate_send(scope, piece));
+                }
+            }
+            for from in others() {
+                received[from] = self.receive(from);
+            }
+            under_way.into_iter().for_each(|request| request.wait_without_status());
+        });
+        received[own] = kept;
+        received
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // The others wait for a message that will never come, and the end of MPI would wait for them.
+            crate::terminal::note(&format!("rank {} has failed; the run ends here on all ranks", self.own()));
+            self.world.abort(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_piece_of_a_message_is_a_short_one() {
+        assert_eq!(pieces(&[]).map(<[u8]>::len).collect::<Vec<_>>(), [0]);
+        assert_eq!(pieces(&[1, 2, 3]).map(<[u8]>::len).collect::<Vec<_>>(), [3]);
+    }
+}

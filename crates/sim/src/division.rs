@@ -1,0 +1,118 @@
+//! How a run is divided among processes and their threads: which parts each has.
+
+use std::ops::Range;
+
+use borsh::{BorshDeserialize, BorshSerialize};
+
+use crate::fingerprint::fingerprint;
+use crate::partition::{Partition, Place};
+use crate::ranks::Meeting;
+use crate::spec::{SimError, SimSpec};
+
+/// The parts of a run, and which rank has which.
+pub(crate) struct Division {
+    partition: Partition,
+    /// By rank, the numbers of its parts.
+    ranks: Vec<Range<u16>>,
+}
+
+/// What ranks tell each other before a run.
+#[derive(BorshSerialize, BorshDeserialize)]
+struct Introduction {
+    version: String,
+    fingerprint: u64,
+    threads: u16,
+}
+
+impl Division {
+    /// Among ranks that have so many threads each.
+    pub(crate) fn new(spec: &SimSpec, threads: &[u16]) -> Result<Self, SimError> {
+        let ranks = threads.len() as u32;
+        let nodes = spec.topology.nodes();
+        if ranks > nodes {
+            return Err(SimError::Ranks(format!(
+                "{ranks} ranks cannot share a network of {nodes} hosts and switches: each needs one at least; start at most \
+                 {nodes}"
+            )));
+        }
+        let all = threads.iter().fold(0u16, |sum, &threads| sum.saturating_add(threads));
+        let partition = Partition::new(&spec.topology, &spec.graph, all);
+        Ok(Division::of(partition, threads, nodes))
+    }
+
+    /// The same, of a partition at hand.
+    pub(crate) fn of(partition: Partition, threads: &[u16], nodes: u32) -> Self {
+        let ranks = threads.len() as u16;
+        // So few nodes have something to do that there are fewer parts than ranks.
+        let partition = if partition.parts() < ranks { Partition::even(nodes, ranks) } else { partition };
+        let (all, parts) = (threads.iter().map(|&threads| u64::from(threads)).sum::<u64>(), partition.parts());
+        let mut start = 0;
+        let mut before = 0;
+        let ranks = threads.iter().zip(1..).map(|(&own, number)| {
+            before += u64::from(own);
+            // As many as its threads have of all, and one at least for this and each that follows.
+            let fair = (before * u64::from(parts) / all.max(1)) as u16;
+            let end = fair.max(start + 1).min(parts - (ranks - number));
+            std::mem::replace(&mut start, end)..end
+        });
+        Division { ranks: ranks.collect(), partition }
+    }
+
+    /// Among the ranks that meet.
+    ///
+    /// # Errors
+    /// They have different runs or versions; there are more of them than nodes. All return the same.
+    pub(crate) fn among(spec: &SimSpec, meeting: &mut Meeting<'_>) -> Result<Self, SimError> {
+        let own = Introduction {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            fingerprint: fingerprint(spec),
+            threads: spec.threads.map_or(1, std::num::NonZeroU16::get),
+        };
+        let all = meeting.share(own);
+        for (rank, other) in all.iter().enumerate() {
+            if other.version != all[0].version {
+                return Err(SimError::Ranks(format!(
+                    "rank 0 is of version {}, rank {rank} of version {}; start the same program on all machines",
+                    all[0].version, other.version
+                )));
+            }
+            if other.fingerprint != all[0].fingerprint {
+                return Err(SimError::Ranks(format!(
+                    "rank 0 and rank {rank} have different runs: the scenario file, a file that it names, or the options differ \
+                     between their machines"
+                )));
+            }
+        }
+        Division::new(spec, &all.iter().map(|other| other.threads).collect::<Vec<u16>>())
+    }
+
+    /// By rank, the numbers of its parts.
+    pub(crate) fn ranks(&self) -> &[Range<u16>] {
+        &self.ranks
+    }
+
+    /// The parts of a rank.
+    pub(crate) fn places(&self, rank: u16) -> Vec<Place> {
+        let parts = &self.ranks[usize::from(rank)];
+        self.partition.places().filter(|place| parts.contains(&place.number)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranges(parts: u16, threads: &[u16]) -> Vec<Range<u16>> {
+        let of_node = (0..parts).collect();
+        Division::of(Partition::of_nodes(of_node), threads, 100).ranks
+    }
+
+    #[test]
+    fn ranks_have_parts_as_they_have_threads() {
+        assert_eq!(ranges(8, &[2, 2, 4]), [0..2, 2..4, 4..8]);
+        assert_eq!(ranges(3, &[8, 1, 1]), [0..1, 1..2, 2..3], "each has one");
+        assert_eq!(ranges(4, &[1, 1, 30]), [0..1, 1..2, 2..4]);
+        assert_eq!(ranges(2, &[1, 1, 1]), [0..1, 1..2, 2..3], "fewer parts than ranks: nodes are dealt out evenly");
+        assert_eq!(ranges(1, &[1]), [0..1]);
+    }
+}

@@ -1,0 +1,49 @@
+//! Whether two processes are about to make the same run.
+
+use pathweave_units::mix64;
+
+use crate::spec::SimSpec;
+
+/// A hash of the scenario, its network and its messages. Not cryptographic: it finds files that differ by mistake.
+pub(crate) fn fingerprint(spec: &SimSpec) -> u64 {
+    let mut hash = Hash(spec.seed);
+    hash.text(&spec.name);
+    hash.text(&spec.scenario_toml);
+    for link in spec.topology.links() {
+        hash.word(u64::from(link.a.0) << 32 | u64::from(link.b.0));
+        hash.word(link.rate.as_bps());
+        hash.word(link.delay.as_ps());
+        hash.word(link.error_rate.to_bits());
+    }
+    hash.word(u64::from(spec.topology.hosts()));
+    for message in spec.graph.messages() {
+        hash.word(u64::from(message.src.0) << 32 | u64::from(message.dst.0));
+        hash.word(message.size.get());
+        hash.word(message.start.as_ps());
+        hash.word(u64::from(message.group.0));
+    }
+    for compute in spec.graph.computes() {
+        hash.word(compute.host.map_or(u64::MAX, |host| u64::from(host.0)));
+        hash.word(compute.duration.as_ps());
+    }
+    hash.word(spec.stop.max_events.unwrap_or(u64::MAX));
+    hash.word(spec.stop.until.map_or(u64::MAX, |until| until.as_ps()));
+    hash.0
+}
+
+struct Hash(u64);
+
+impl Hash {
+    fn word(&mut self, word: u64) {
+        self.0 = mix64(self.0.rotate_left(5) ^ word);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.word(text.len() as u64);
+        for bytes in text.as_bytes().chunks(8) {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            self.word(u64::from_le_bytes(word));
+        }
+    }
+}

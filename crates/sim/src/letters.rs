@@ -1,0 +1,108 @@
+//! What one part of a run sends to another with a window: packets, and what hosts do to each other apart from them. Where the
+//! other part is in another process it goes there in bytes.
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use pathweave_fabric::Crossings;
+use pathweave_units::{HostId, Time};
+
+use crate::agenda::{Item, Rank};
+use crate::host::Content;
+use crate::ranks::take;
+
+/// Something that a host of another part does to this one at a time.
+#[derive(BorshSerialize, BorshDeserialize)]
+pub(crate) struct Letter {
+    pub(crate) at: Time,
+    pub(crate) to: HostId,
+    pub(crate) rank: Rank,
+    pub(crate) item: Item,
+}
+
+/// All that goes from one part to another with a window.
+#[derive(Default)]
+pub(crate) struct Post {
+    pub(crate) packets: Crossings<Content>,
+    pub(crate) letters: Vec<Letter>,
+    /// The same in bytes, on its way to or from another process; what is here is not in the other two.
+    pub(crate) packed: Vec<u8>,
+}
+
+impl Post {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.packets.is_empty() && self.letters.is_empty()
+    }
+
+    /// Adds all of it to what goes to another process, in bytes. Nothing is left.
+    pub(crate) fn pack(&mut self, out: &mut Vec<u8>) {
+        (&self.packets, &self.letters).serialize(out).expect("memory takes what is written to it");
+        self.packets.clear();
+        self.letters.clear();
+    }
+
+    /// Reads what has come from another process, if anything has.
+    pub(crate) fn unpack(&mut self) {
+        if self.packed.is_empty() {
+            return;
+        }
+        (self.packets, self.letters) = take(&mut self.packed.as_slice());
+        self.packed.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pathweave_policy::{Leg, PolicyEnv};
+    use pathweave_transport::rd::SideMessage;
+    use pathweave_units::{Duration, QpNum, Rate};
+    use pathweave_wire::{PsnRun, RdFlow};
+
+    use super::*;
+    use crate::opening::Opening;
+
+    /// Everything that goes by letter comes out of the bytes as it went in.
+    #[test]
+    fn letters_survive_their_bytes() {
+        let leg = Leg { base_rtt: Duration::from_ps(8_123_457), links: 6 };
+        let env = PolicyEnv {
+            line_rate: Rate::from_gbps(400),
+            base_rtt: Duration::from_ps(8_123_456),
+            mtu_wire_bytes: 4_178,
+            mtu_payload_bytes: 4_096,
+            paths: 64,
+            measured: leg,
+            edge: Some(leg),
+        };
+        let opening = Opening {
+            env,
+            port_rate: Rate::from_gbps(100),
+            rtt: Duration::from_us(9),
+            side_latency: Duration::from_us(5),
+        };
+        let flow = RdFlow { src_qp: QpNum(7), dst_qp: QpNum(8) };
+        let nack = SideMessage::Nack { flow, runs: vec![PsnRun { first: 1 << 40, count: 256 }] };
+        let items = || {
+            [
+                (Rank::Expect(3), Item::Expect { flow: 3, opening: Some(Box::new(opening)) }),
+                (Rank::Expect(4), Item::Expect { flow: 4, opening: None }),
+                (Rank::Close(5), Item::Close(5)),
+                (Rank::GivenUp(6), Item::GivenUp { flow: 6 }),
+                (Rank::Side(HostId(1), 9), Item::Side { from: HostId(1), message: nack.clone() }),
+            ]
+        };
+        let letters = || {
+            let letter = |(rank, item)| Letter { at: Time::from_ps(77), to: HostId(2), rank, item };
+            items().map(letter).into_iter().collect::<Vec<Letter>>()
+        };
+        let mut post = Post { letters: letters(), ..Post::default() };
+        let mut packed = Vec::new();
+        post.pack(&mut packed);
+        assert!(post.is_empty());
+        let mut arrived = Post { packed, ..Post::default() };
+        arrived.unpack();
+        assert!(arrived.packed.is_empty());
+        let text = |letters: &[Letter]| {
+            letters.iter().map(|l| format!("{:?}", (l.at, l.to, l.rank, &l.item))).collect::<Vec<_>>()
+        };
+        assert_eq!(text(&arrived.letters), text(&letters()));
+    }
+}
