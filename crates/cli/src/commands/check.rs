@@ -49,7 +49,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
         }
         return Ok(Outcome::Done);
     }
-    match memory::refusal(&prepared.memory_in(process)) {
+    match memory::refusal(&prepared.memory_in(process), 1) {
         // Setting it up takes as much as the run does at first.
         Some(why) => prepared.notes.push(format!("not set up for a trial: {why}")),
         None => loaded.try_out(&prepared.spec)?,

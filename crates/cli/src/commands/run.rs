@@ -124,7 +124,7 @@ impl Desk {
         let target =
             args.out.clone().unwrap_or_else(|| default_folder(&format!("{}-seed{}", spec.name, spec.seed)));
         let folder = ResultFolder::create(&target).map_err(output)?;
-        let mut traces = Traces::open(&args.traces, spec)?;
+        let traces = Traces::open(&args.traces, spec)?;
         let to_stdout = traces.take_stdout();
         if args.talk.json && to_stdout {
             let what = "--json and a file named - would both be standard output; name a file for one";

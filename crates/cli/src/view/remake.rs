@@ -56,7 +56,7 @@ fn make(record: &Record, scenario: &str, longest: Wall) -> Result<String, String
     let loaded = Loaded::parse(scenario, "scenario.toml", "", &Changes::default()).map_err(told)?;
     let prepared = loaded.prepare().map_err(told)?;
     let needed = prepared.memory_in(memory::process(&prepared.spec));
-    if let Some(why) = memory::refusal(&needed) {
+    if let Some(why) = memory::refusal(&needed, 1) {
         return Err(why);
     }
     let mut limit = Limit { ends: Instant::now() + longest };
