@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use pathweave_execution::{ConnId, Step};
+use pathweave_policy::{PolicyConfig, PolicyEnv};
 use pathweave_transport::rd::SideMessage;
-use pathweave_units::{HostId, QpNum, Time};
+use pathweave_units::{Duration, HostId, QpNum, Time};
 
 use crate::nic::Datagram;
-use crate::opening::Opening;
 
 /// Something that is due.
 #[derive(Debug)]
@@ -30,6 +30,17 @@ pub(crate) enum Item {
     Handled(QpNum),
     /// A message of the side channel arrives.
     Side { from: HostId, message: SideMessage },
+}
+
+/// What the receiving end of a connection is made from, as its sender knows it.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) policy: PolicyConfig,
+    pub(crate) env: PolicyEnv,
+    /// Round trip of the idle path, with what NICs and hosts add.
+    pub(crate) rtt: Duration,
+    /// Latency of the side channel back to the sender.
+    pub(crate) side_latency: Duration,
 }
 
 /// The order of what is due at one instant. It does not depend on when it became known, so hosts can be run one by one.

@@ -4,23 +4,13 @@ use pathweave_execution::ConnId;
 use pathweave_policy::{Adapt, FabricEnv, Leg, PathView, PolicyConfig, PolicyEnv, Ports, Scheme, WhenFull};
 use pathweave_units::{Duration, HostId, Rng};
 
+use crate::agenda::Opening;
 use crate::distinct::distinct_paths;
 use crate::edge;
 use crate::ideal::{ack_wire_bytes, data_wire_bytes};
 use crate::network::Network;
 use crate::paths::PathProfile;
 use crate::spec::{HostConfig, SimSpec};
-
-/// What the receiving end of a connection is made from, as its sender knows it.
-#[derive(Debug)]
-pub(crate) struct Opening {
-    pub(crate) policy: PolicyConfig,
-    pub(crate) env: PolicyEnv,
-    /// Round trip of the idle path, with what NICs and hosts add.
-    pub(crate) rtt: Duration,
-    /// Latency of the side channel back to the sender.
-    pub(crate) side_latency: Duration,
-}
 
 impl<const C: usize> Network<C> {
     /// What both ends of a connection are made from.
