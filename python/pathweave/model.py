@@ -1026,6 +1026,8 @@ class Observe(Table):
             the rate that the policy allows, the bytes in flight, and how the packets that arrived since the last one
             are spread over paths, or over queue pairs where the scheme has several (the 32 that carried most). Not for
             datagram queue pairs. Default 0.
+        follow: Numbers of further messages that are followed over time: column `flow` of flows.parquet, which is the
+            same in each run of a scenario. With those of `flows` 1000 at most. Default none.
         interval: Time between samples of queues, links and hosts; doubled whenever there are more than `max_samples` of
             them. Default 5 us; 0s: no samples.
         max_events: Events of each kind kept in full at most; further ones are counted. Default 100000.
@@ -1034,6 +1036,7 @@ class Observe(Table):
 
     departures: bool | None = None
     flows: int | None = None
+    follow: list[int] | None = None
     interval: Time | None = None
     max_events: int | None = None
     max_samples: int | None = None

@@ -109,7 +109,7 @@ fn measure(loops: usize) -> Result<Measured, String> {
             let next = || pairs.iter().find_map(|(near, _)| near.take());
             let done = device.wait_until(Duration::from_secs(5), next).map_err(|why| text(&why))?;
             let done = done.ok_or("nothing moves")?;
-            done.result().map_err(|why| text(&format_args!("a request ended with {why:?}")))?;
+            done.result().map_err(|status| format!("a WRITE: {status:?}"))?;
             messages += 1;
             post(done.wr_id as usize)?;
         }

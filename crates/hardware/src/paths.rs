@@ -107,7 +107,7 @@ mod tests {
         paths.measured(0, 1, 6, Ticks::new(10));
         assert_eq!(paths.look(20, 1, 4), None);
         assert_eq!(paths.look(21, 1, 7), None, "6 is not among 7, 0, 1, 2");
-        let mut probed = Vec::new();
+        let mut probed = std::vec![];
         for now in 21..200 {
             probed.extend(paths.look(now, 1, 4).map(|path| (now, path, paths.entry(1, 6).real.get())));
         }

@@ -4,8 +4,6 @@
 use pathweave_units::Duration;
 pub use pathweave_units::Spread;
 
-use crate::{PolicyConfig, Scheme};
-
 /// A path picker says how it spreads.
 pub trait Spreads {
     /// How its packets are spread.
@@ -82,18 +80,4 @@ pub struct Fluid {
 pub trait AsFluid {
     /// What it is.
     fn as_fluid(&self) -> Fluid;
-}
-
-impl Scheme {
-    /// What it is to a model of flows as fluids, whatever the switches do.
-    pub fn as_fluid(&self) -> Fluid {
-        self.policy.as_fluid()
-    }
-}
-
-impl PolicyConfig {
-    /// Whether its subject is feedback by packets, of which a model without packets has none.
-    pub fn is_about_feedback(&self) -> bool {
-        matches!(self, PolicyConfig::Reflex(_))
-    }
 }

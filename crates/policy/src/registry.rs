@@ -154,6 +154,11 @@ policies! {
 }
 
 impl PolicyConfig {
+    /// Whether its subject is feedback by packets, of which a model without packets has none.
+    pub fn is_about_feedback(&self) -> bool {
+        matches!(self, PolicyConfig::Reflex(_))
+    }
+
     /// The picker of its paths; `None` where rate and path are one decision.
     pub fn picker_mut(&mut self) -> Option<&mut PickerConfig> {
         match self {

@@ -5,6 +5,7 @@ use pathweave_units::{Duration, Forwarding, Rng};
 use crate::cc::dcqcn::Reaction;
 use crate::cc::{CcConfig, Dcqcn, UnlimitedConfig, Window};
 use crate::error::check;
+use crate::fluid::{AsFluid, Fluid};
 use crate::{
     AnyPolicy, ConfigError, DlbfConfig, PolicyConfig, PolicyEnv, Reordering, Service, Slows, SplitConfig,
 };
@@ -59,6 +60,11 @@ pub struct DestinationControl {
 }
 
 impl Scheme {
+    /// What it is to a model of flows as fluids, whatever the switches do.
+    pub fn as_fluid(&self) -> Fluid {
+        self.policy.as_fluid()
+    }
+
     /// Names the first field that is wrong, or the combination that cannot work.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.policy.validate().map_err(|error| error.within("policy"))?;

@@ -5,11 +5,11 @@ use std::collections::BinaryHeap;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_execution::{ConnId, Step};
+use pathweave_policy::PolicyEnv;
 use pathweave_transport::rd::SideMessage;
-use pathweave_units::{HostId, QpNum, Time};
+use pathweave_units::{Duration, HostId, QpNum, Rate, Time};
 
 use crate::nic::Datagram;
-use crate::opening::Opening;
 
 /// Something that is due.
 #[derive(Debug, BorshSerialize, BorshDeserialize)]
@@ -31,6 +31,18 @@ pub(crate) enum Item {
     Handled(QpNum),
     /// A message of the side channel arrives.
     Side { from: HostId, message: SideMessage },
+}
+
+/// What the receiving end of a connection is made from, as its sender knows it.
+#[derive(Clone, Copy, Debug, BorshSerialize, BorshDeserialize)]
+pub(crate) struct Opening {
+    pub(crate) env: PolicyEnv,
+    /// What one NIC port of the sender can send.
+    pub(crate) port_rate: Rate,
+    /// Round trip of the idle path, with what NICs and hosts add.
+    pub(crate) rtt: Duration,
+    /// Latency of the side channel back to the sender.
+    pub(crate) side_latency: Duration,
 }
 
 /// The order of what is due at one instant. It does not depend on when it became known, so hosts can be run one by one.

@@ -7,10 +7,9 @@ use pathweave_transport::{Status, Transport};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::Body;
 
-use crate::agenda::{Item, Rank};
+use crate::agenda::{Item, Opening, Rank};
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_datagrams};
 use crate::nic::{Channel, DATAGRAMS, Datagram, NicConfig, NicModel};
-use crate::opening::Opening;
 use crate::paths::PathProfile;
 use crate::shard::Shard;
 use crate::spec::{SimError, SimSpec};

@@ -57,7 +57,7 @@ mod tests {
     use pathweave_wire::{PsnRun, RdFlow};
 
     use super::*;
-    use crate::opening::Opening;
+    use crate::agenda::Opening;
 
     /// Everything that goes by letter comes out of the bytes as it went in.
     #[test]

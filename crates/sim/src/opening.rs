@@ -1,28 +1,16 @@
 //! How the queue pairs of a connection are made: what their policies are told, and which random stream they draw from.
 
-use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_execution::ConnId;
 use pathweave_policy::{Adapt, FabricEnv, Leg, PathView, PolicyConfig, PolicyEnv, Ports, Scheme, WhenFull};
-use pathweave_units::{Duration, HostId, Rate, Rng};
+use pathweave_units::{Duration, HostId, Rng};
 
+use crate::agenda::Opening;
 use crate::distinct::distinct_paths;
 use crate::edge;
 use crate::ideal::{ack_wire_bytes, data_wire_bytes};
 use crate::network::Network;
 use crate::paths::PathProfile;
 use crate::spec::{HostConfig, SimSpec};
-
-/// What the receiving end of a connection is made from, as its sender knows it.
-#[derive(Clone, Copy, Debug, BorshSerialize, BorshDeserialize)]
-pub(crate) struct Opening {
-    pub(crate) env: PolicyEnv,
-    /// What one NIC port of the sender can send.
-    pub(crate) port_rate: Rate,
-    /// Round trip of the idle path, with what NICs and hosts add.
-    pub(crate) rtt: Duration,
-    /// Latency of the side channel back to the sender.
-    pub(crate) side_latency: Duration,
-}
 
 impl<const C: usize> Network<C> {
     /// What both ends of a connection are made from.

@@ -8,14 +8,14 @@ use pathweave_results::FlowRecord;
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Time};
 
-use crate::agenda::{Item, Rank};
+use crate::agenda::{Item, Opening, Rank};
 use crate::check;
 use crate::contexts::Side;
 use crate::datagram::is_raw;
 use crate::host::Host;
 use crate::ideal::{ack_wire_bytes, ideal_fct};
 use crate::letters::Letter;
-use crate::opening::{Opening, full_and_ack_bytes, policy_stream};
+use crate::opening::{full_and_ack_bytes, policy_stream};
 use crate::paths::PathProfile;
 use crate::shard::{QueuePair, Shard, Traffic};
 use crate::spec::Verb;

@@ -121,7 +121,13 @@ impl Net {
     fn may_bypass(&self, test: &str) -> bool {
         match self.within(End::Near, || self.backend(End::Near, &config(End::Near, Family::V4))) {
             Ok(_) => true,
-            Err(why @ (XdpError::Permission { .. } | XdpError::NoSockets | XdpError::NoXdp { .. })) => {
+            // Of this kernel, not of our making.
+            Err(
+                why @ (XdpError::Permission { .. }
+                | XdpError::NoSockets
+                | XdpError::NoXdp { .. }
+                | XdpError::Mtu { .. }),
+            ) => {
                 eprintln!("\n*** SKIPPED: {test}: {why} ***\n");
                 false
             }
