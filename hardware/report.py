@@ -42,8 +42,6 @@ UNITS = (
     Unit("rate unit, 1,024 flows", "laps_rate"),
     Unit("its divider alone", "laps_divider"),
     Unit("loss rings, 16,384 packets on 8,192 paths", "laps_rings"),
-    Unit("parser, with the ICRC", "laps_parser"),
-    Unit("the ICRC alone", "laps_icrc"),
 )
 
 # Table V of the paper.

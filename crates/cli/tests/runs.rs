@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 
 use common::{Lab, SMALL, done, names, root};
 
-const FILES: [&str; 9] = [
+const FILES: [&str; 12] = [
     "activities.parquet",
+    "collectives.parquet",
+    "critical.parquet",
     "events.parquet",
     "flows.parquet",
     "jobs.parquet",
+    "layers.parquet",
     "links.parquet",
     "report.html",
     "scenario.toml",

@@ -28,8 +28,9 @@ impl<Q> Execution<Q> {
     /// `out` fails.
     pub fn pack(&self, out: &mut impl io::Write) -> io::Result<()> {
         let graph = &self.tasks.graph;
-        let here =
-            |flow: u32| self.tasks.part.as_ref().is_none_or(|part| part.has(graph.messages()[flow as usize].dst));
+        let here = |flow: u32| {
+            self.tasks.part.as_ref().is_none_or(|part| part.has(graph.messages()[flow as usize].dst))
+        };
         let receiving: Vec<(u32, Receiving)> = (0..)
             .zip(self.receiving.iter().copied())
             .filter(|&(flow, receiving)| receiving != Receiving::UNKNOWN && here(flow))
@@ -37,7 +38,8 @@ impl<Q> Execution<Q> {
         let sending: Vec<&Sending> = self.sending.iter().flatten().collect();
         let causes: Vec<_> = self.tasks.causes.known().collect();
         // In the order of the fields of `Known`.
-        (&self.tasks.progress, causes, self.bytes_done, self.flows_done as u64, sending, receiving).serialize(out)
+        (&self.tasks.progress, causes, self.bytes_done, self.flows_done as u64, sending, receiving)
+            .serialize(out)
     }
 
     /// Takes what [`Execution::pack`] has written of another part, for records.

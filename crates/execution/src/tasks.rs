@@ -15,7 +15,9 @@ use crate::part::Part;
 use crate::pending::Pending;
 
 /// Something about a task that happens at a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 pub enum Step {
     /// A notification arrives: `by`, which the task waits for, has ended elsewhere.
     Told {
@@ -31,7 +33,9 @@ pub enum Step {
 }
 
 /// A step, with where and when it is to be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 pub struct Due {
     /// When.
     pub at: Time,

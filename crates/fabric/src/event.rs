@@ -34,7 +34,9 @@ pub enum Step {
 pub struct Arrived(pub(crate) Header);
 
 /// Why a packet was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 pub enum DropReason {
     /// The switch's buffer had no room.
     Buffer,

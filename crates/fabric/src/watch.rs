@@ -45,7 +45,9 @@ impl PfcWatch {
         let mut storm: Option<&PausedPort> = None;
         for port in paused.values() {
             // A storm backs up: the oldest pause is its source.
-            if port.paused_for >= storm_after && storm.is_none_or(|oldest| port.paused_for > oldest.paused_for) {
+            if port.paused_for >= storm_after
+                && storm.is_none_or(|oldest| port.paused_for > oldest.paused_for)
+            {
                 storm = Some(port);
             }
         }
@@ -89,7 +91,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Pairs of `stuck` ports of which the first is paused because the second, at the next node, holds packets that came by
     /// it. None from this part if that node does not belong to it.
     pub fn waits_for(&self, stuck: &[PortId]) -> Vec<(PortId, PortId)> {
-        let next = |port: PortId| self.stuck_behind(port, stuck).into_iter().map(move |egress| (port, egress));
+        let next =
+            |port: PortId| self.stuck_behind(port, stuck).into_iter().map(move |egress| (port, egress));
         stuck.iter().flat_map(|&port| next(port)).collect()
     }
 

@@ -119,6 +119,11 @@ const INERT: &[(&str, &str, &str)] = &[
     ("conweave", "conweave.stale_after", "there is room for all flows"),
     ("conweave", "conweave.flush_default", "what tells the deadline comes before it passes"),
     ("wcmp", "wcmp.most_entries", "all ways have one capacity"),
+    (
+        "laps",
+        "policy.arithmetic",
+        "from the same random numbers integers and floating point choose the same paths here",
+    ),
 ];
 
 /// What happened, or why it cannot.

@@ -40,7 +40,12 @@ pub(crate) struct Central<'a> {
 
 impl<'a> Central<'a> {
     /// Of a run whose ports begin at these nodes.
-    pub(crate) fn new(spec: &'a SimSpec, calendar: Calendar, meeting: Meeting<'a>, start_of: Vec<u32>) -> Self {
+    pub(crate) fn new(
+        spec: &'a SimSpec,
+        calendar: Calendar,
+        meeting: Meeting<'a>,
+        start_of: Vec<u32>,
+    ) -> Self {
         Central {
             spec,
             calendar,

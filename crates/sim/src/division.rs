@@ -45,7 +45,8 @@ impl Division {
         let ranks = threads.len() as u16;
         // So few nodes have something to do that there are fewer parts than ranks.
         let partition = if partition.parts() < ranks { Partition::even(nodes, ranks) } else { partition };
-        let (all, parts) = (threads.iter().map(|&threads| u64::from(threads)).sum::<u64>(), partition.parts());
+        let (all, parts) =
+            (threads.iter().map(|&threads| u64::from(threads)).sum::<u64>(), partition.parts());
         let mut start = 0;
         let mut before = 0;
         let ranks = threads.iter().zip(1..).map(|(&own, number)| {
@@ -112,7 +113,11 @@ mod tests {
         assert_eq!(ranges(8, &[2, 2, 4]), [0..2, 2..4, 4..8]);
         assert_eq!(ranges(3, &[8, 1, 1]), [0..1, 1..2, 2..3], "each has one");
         assert_eq!(ranges(4, &[1, 1, 30]), [0..1, 1..2, 2..4]);
-        assert_eq!(ranges(2, &[1, 1, 1]), [0..1, 1..2, 2..3], "fewer parts than ranks: nodes are dealt out evenly");
+        assert_eq!(
+            ranges(2, &[1, 1, 1]),
+            [0..1, 1..2, 2..3],
+            "fewer parts than ranks: nodes are dealt out evenly"
+        );
         assert_eq!(ranges(1, &[1]), [0..1]);
     }
 }

@@ -167,7 +167,8 @@ mod tests {
             let all = ["rank 0", "rank 1", "rank 2"];
             assert_eq!(told, if own == 0 { all.to_vec() } else { vec![] });
             let others = (0..3).filter(|from| *from != own);
-            let expected: Vec<(u16, Vec<u8>)> = others.map(|from| (from, vec![from as u8, own as u8])).collect();
+            let expected: Vec<(u16, Vec<u8>)> =
+                others.map(|from| (from, vec![from as u8, own as u8])).collect();
             assert_eq!(to_each, expected);
         }
         assert_eq!((Meeting::alone().share(5), Meeting::alone().tell_lead(6)), (vec![5], vec![6]));

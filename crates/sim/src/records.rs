@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_fabric::{ForwardingStats, MiddleboxStats};
 use pathweave_results::{
-    ActivityLabel, ActivityRecord, BalancingTotals, CriticalStep, EndReason, FlowRecord, JobRecord, LinkTotals, RunInfo,
-    RunResult, SeriesSample,
+    ActivityLabel, ActivityRecord, BalancingTotals, CriticalStep, EndReason, FlowRecord, JobRecord,
+    LinkTotals, RunInfo, RunResult, SeriesSample,
 };
 use pathweave_units::{HostId, Rate, Time};
 
@@ -234,7 +234,9 @@ impl<const C: usize> Whole<'_, '_, C> {
         rest.iter_mut().for_each(|other| execution.join(&mut other.traffic.execution));
         for mut packed in others.iter().map(Vec::as_slice) {
             let joined = execution.join_packed(&mut packed);
-            joined.unwrap_or_else(|why| panic!("what another rank knows of the workload cannot be read: {why}"));
+            joined.unwrap_or_else(|why| {
+                panic!("what another rank knows of the workload cannot be read: {why}")
+            });
         }
         Joined {
             labels: execution.labels(),

@@ -116,7 +116,10 @@ impl<'a> Ways<'a> {
         let spec = self.spec;
         let scheme = &spec.scheme_of(group).scheme;
         let opening = self.network.opening(spec, scheme, &[self.profile(src, dst)?]);
-        let mut policy = self.network.policy(spec, scheme, &opening).build(&opening.env, &mut policy_stream(spec.seed, conn, index, true));
+        let mut policy = self
+            .network
+            .policy(spec, scheme, &opening)
+            .build(&opening.env, &mut policy_stream(spec.seed, conn, index, true));
         let number = QpNum(self.queue_pairs[conn as usize][0] + u32::from(index));
         let mut rng = queue_pair_stream(spec.seed, src, number);
         let mut shared = Shared::new();

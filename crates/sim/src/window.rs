@@ -174,9 +174,9 @@ mod tests {
         build,
     };
 
-    use crate::monitor::Quiet;
     use crate::division::Division;
     use crate::footprint::Weight;
+    use crate::monitor::Quiet;
     use crate::partition::Partition;
     use crate::ranks::{InProcess, Meeting};
     use crate::runner::Runner;

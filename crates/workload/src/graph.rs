@@ -22,7 +22,19 @@ pub struct GroupId(pub u16);
 pub struct JobId(pub u32);
 
 /// A node of the graph. Messages come first, in the order of [`MessageGraph::messages`], then computations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 pub struct TaskId(pub u32);
 
 impl GroupId {

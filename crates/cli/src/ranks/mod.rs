@@ -68,7 +68,9 @@ impl Place {
         let allowed = sched_getaffinity(None);
         let cores = allowed.map_or_else(
             |_| Vec::new(),
-            |set| (0..rustix::thread::CpuSet::MAX_CPU as u16).filter(|&core| set.is_set(core.into())).collect(),
+            |set| {
+                (0..rustix::thread::CpuSet::MAX_CPU as u16).filter(|&core| set.is_set(core.into())).collect()
+            },
         );
         let host = uname().nodename().to_string_lossy().into_owned();
         Place { host, process: std::process::id(), cores }
@@ -180,7 +182,8 @@ mod tests {
 
     #[test]
     fn ranks_share_the_cores_that_they_are_both_given() {
-        let place = |host: &str, cores: &[u16]| Place { host: host.into(), process: 7, cores: cores.to_vec() };
+        let place =
+            |host: &str, cores: &[u16]| Place { host: host.into(), process: 7, cores: cores.to_vec() };
         let all = [place("a", &[0, 1]), place("a", &[0, 1]), place("b", &[0, 1]), place("b", &[2, 3])];
         assert_eq!([0, 1, 2, 3].map(|own| sharing(&all, own)), [2, 2, 1, 1]);
         assert_eq!(Place::read(&all[3].write()), all[3]);
@@ -193,11 +196,9 @@ mod tests {
         let say = |own: u16, fails: u16| -> Result<u16, Failure> {
             if own == fails { Err(Failure::Input(format!("{own} has no file"))) } else { Ok(own) }
         };
-        for (fails, expected) in [
-            (0, ["error: 0 has no file", "", ""]),
-            (2, ["rank 2", "", ""]),
-            (9, ["fine", "fine", "fine"]),
-        ] {
+        for (fails, expected) in
+            [(0, ["error: 0 has no file", "", ""]), (2, ["rank 2", "", ""]), (9, ["fine", "fine", "fine"])]
+        {
             let threads: Vec<_> = InProcess::ranks(3)
                 .into_iter()
                 .map(|ranks| {

@@ -6,7 +6,6 @@
 mod arithmetic;
 mod chooser;
 mod in_the_loop;
-mod parser;
 mod paths;
 mod rate;
 mod rings;

@@ -5,7 +5,9 @@ use pathweave_units::{HostId, PathId, Time, mix64};
 use crate::packet::Header;
 
 /// What tells flows apart: ends, path entropy and traffic class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 pub(crate) struct FlowKey {
     pub(crate) src: HostId,
     pub(crate) dst: HostId,
