@@ -462,7 +462,7 @@ fn a_plan_holds_time_against_cost_and_goes_on_where_it_was() {
     let page = fs::read_to_string(lab.path("p/plan.html")).unwrap();
     assert_eq!(page.matches("<circle").count(), 6);
     let bad =
-        Lab::new().file("cluster.toml", &CLUSTER.replace("rate = \"200Gbps\"\n", "rate = \"400Gbps\"\n"));
+        Lab::new().file("cluster.toml", CLUSTER.replace("rate = \"200Gbps\"\n", "rate = \"400Gbps\"\n"));
     let refused = bad.run(&["plan", "cluster.toml", "--out", "p"]);
     assert_eq!(refused.code, 2);
     assert!(refused.err.contains("links of 200Gbps have no price"), "{}", refused.err);

@@ -73,14 +73,14 @@ fn whoever_waits_hears_of_every_loop() {
 #[test]
 fn loops_are_at_ports_after_each_other() {
     let free = open(3);
-    let ports: BTreeSet<u16> = free.addresses().iter().map(|address| address.port()).collect();
+    let ports: BTreeSet<u16> = free.addresses().iter().map(std::net::SocketAddr::port).collect();
     assert_eq!(ports.len(), 3, "each has its own");
     // One that was free a moment ago, with two after it that very likely are.
     let first = *ports.first().expect("three");
     drop(free);
     let config = DeviceConfig { bind: ([127, 0, 0, 77], first).into(), ..DeviceConfig::loopback() };
     let device = Loops::open(&config, 3).expect("nobody else is at this address");
-    let ports: Vec<u16> = device.addresses().iter().map(|address| address.port()).collect();
+    let ports: Vec<u16> = device.addresses().iter().map(std::net::SocketAddr::port).collect();
     assert_eq!(ports, [first, first + 1, first + 2]);
 }
 

@@ -283,7 +283,7 @@ mod tests {
                     let first = path >> level << level;
                     prop_assert_eq!(left_sum, weights[first..first + (1 << (level - 1))].iter().sum::<u64>());
                 }
-                let mut left_over = chooser.total(destination) * u64::from(draw) >> 32;
+                let mut left_over = (chooser.total(destination) * u64::from(draw)) >> 32;
                 let walked = weights.iter().position(|&weight| {
                     let here = left_over < weight;
                     left_over -= if here { 0 } else { weight };

@@ -68,7 +68,7 @@ impl Scale {
 #[inline]
 pub fn weight(scale: Scale, delay: Ticks) -> u32 {
     let above = delay.get().saturating_sub(scale.reference.get());
-    let exponent = u64::from(above) * u64::from(scale.factor) >> BELOW_EXPONENT;
+    let exponent = (u64::from(above) * u64::from(scale.factor)) >> BELOW_EXPONENT;
     if exponent >= MOST_EXPONENT {
         return 0;
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::activities::ActivityKind;
+use crate::activities::{ActivityKind, ActivityLabel};
 use crate::columns::ns;
 use crate::described::described;
 use crate::exposure::IterationSummary;
@@ -103,7 +103,7 @@ pub(crate) fn critical_paths(run: &RunResult, iterations: &[IterationSummary]) -
 
 fn kind_of(run: &RunResult, step: &CriticalStep) -> String {
     let label = step.label.and_then(|label| run.labels.get(label as usize));
-    label.map_or_else(|| "messages".to_owned(), |label| label.kind())
+    label.map_or_else(|| "messages".to_owned(), ActivityLabel::kind)
 }
 
 fn summary(run: &RunResult, iteration: &IterationSummary, steps: &[CriticalStep]) -> CriticalPathSummary {
@@ -141,7 +141,7 @@ fn ranked<K: Ord + Clone>(times: impl Iterator<Item = (K, f64)>) -> Vec<(K, f64)
 fn words(run: &RunResult, path: &CriticalPathSummary, steps: &[CriticalStep]) -> String {
     let share = |time_ns: f64| Quantity::Percent.show(time_ns / path.time_ns.max(f64::MIN_POSITIVE));
     let label = |step: &CriticalStep| run.labels.get(step.label? as usize);
-    let part = |step: &CriticalStep| label(step).map(|label| label.words());
+    let part = |step: &CriticalStep| label(step).map(ActivityLabel::words);
     let mut parts: Vec<(f64, String)> = Vec::new();
     let computations = || steps.iter().filter(|step| step.kind == StepKind::Computation);
     if path.computation_ns > 0.0 {
@@ -251,7 +251,7 @@ fn node(run: &RunResult, node: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activities::{ActivityLabel, ActivityRecord, Parallelism};
+    use crate::activities::{ActivityRecord, Parallelism};
 
     const US: u64 = 1_000_000;
 

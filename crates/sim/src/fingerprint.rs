@@ -27,7 +27,7 @@ pub(crate) fn fingerprint(spec: &SimSpec) -> u64 {
         hash.word(compute.duration.as_ps());
     }
     hash.word(spec.stop.max_events.unwrap_or(u64::MAX));
-    hash.word(spec.stop.until.map_or(u64::MAX, |until| until.as_ps()));
+    hash.word(spec.stop.until.map_or(u64::MAX, pathweave_units::Duration::as_ps));
     hash.0
 }
 

@@ -184,11 +184,8 @@ impl Pace {
             Some(Jitter::LogNormal { sigma }) => {
                 factor *= libm::exp(sigma * normal(rng) - sigma * sigma / 2.0);
             }
-            Some(Jitter::Pauses { probability, lasts }) => {
-                if rng.chance(probability) {
-                    pause = lasts;
-                }
-            }
+            Some(Jitter::Pauses { probability, lasts }) if rng.chance(probability) => pause = lasts,
+            Some(Jitter::Pauses { .. }) => {}
         }
         Duration::from_ps(duration.scale(factor).as_ps().saturating_add(pause.as_ps()))
     }

@@ -82,7 +82,7 @@ impl Ranks for World {
             for from in others() {
                 received[from] = self.receive(from);
             }
-            under_way.into_iter().for_each(|request| request.wait_without_status());
+            under_way.into_iter().for_each(mpi::request::Request::wait_without_status);
         });
         received[own] = kept;
         received

@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::activities::{ActivityLabel, Parallelism};
 use crate::events::{DropReason, EventKind, EventRecord};
 use crate::records::{FlowRecord, RunResult};
 use crate::series::SeriesKind;
@@ -164,7 +165,7 @@ impl<W: Write> Writer<'_, W> {
             let args = json!({
                 "kind": activity.kind.name(),
                 "job": activity.job.and_then(|job| run.jobs.get(job as usize)).map(|job| &job.name),
-                "parallelism": label.parallelism.map(|p| p.name()),
+                "parallelism": label.parallelism.map(Parallelism::name),
                 "algorithm": collective.map(|c| c.algorithm),
                 "ranks": collective.map(|c| c.ranks),
                 "size_bytes": collective.and_then(|c| c.size_bytes),
@@ -187,7 +188,7 @@ impl<W: Write> Writer<'_, W> {
                 self.put(&meta("thread_name", CRITICAL, row(CRITICAL, step.job), json!({ "name": name })))?;
             }
             let label = step.label.and_then(|label| run.labels.get(label as usize));
-            let name = label.map_or_else(|| step.kind.name().to_owned(), |label| label.words());
+            let name = label.map_or_else(|| step.kind.name().to_owned(), ActivityLabel::words);
             let args = json!({
                 "kind": step.kind.name(),
                 "host": node(run, step.host),

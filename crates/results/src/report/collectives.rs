@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{Budget, rounded};
+use crate::activities::ActivityLabel;
 use crate::collectives::{CollectiveRecord, collectives};
 use crate::columns::ns;
 use crate::critical::StepKind;
@@ -89,7 +90,7 @@ pub(super) fn critical(run: &RunResult, iterations: &[IterationSummary], budget:
             Step {
                 job: step.job,
                 kind: step.kind,
-                words: label.map_or_else(|| step.kind.name().to_owned(), |label| label.words()),
+                words: label.map_or_else(|| step.kind.name().to_owned(), ActivityLabel::words),
                 activity: label.map_or_else(|| step.kind.name().to_owned(), |label| label.activity.clone()),
                 host: step.host,
                 peer_host: step.peer_host,

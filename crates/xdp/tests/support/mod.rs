@@ -1,5 +1,6 @@
 //! Two network namespaces with a pair of virtual interfaces between them.
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::print_stderr, reason = "what is skipped is said")]
 
 pub(crate) mod raw;
 
