@@ -2813,8 +2813,8 @@ Announce: TypeAlias = Literal["first_packet", "post"]
 
 # How the weights of paths are computed.
 # "float": In floating point, by the equation.
-# "fixed": In the integers of the circuit in `hardware/laps`: delays in ticks of 1,024 ps that end at 17.2 ms, weights of
-#   24 bits.
+# "fixed": In the integers of the circuit in `hardware/laps`: delays in ticks of 1,024 ps that end at 17.2 ms, weights
+#   of 24 bits.
 Arithmetic: TypeAlias = Literal["float", "fixed"]
 
 

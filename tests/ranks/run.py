@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""One run by several processes, under each MPI there is: the same results as one process has, and clear words where it fails.
+"""One run by several processes, under each MPI there is: the results of one process, and clear words where it fails.
 
-The program is built for each MPI in turn and kept in ``target/ranks``. An MPI that is not installed is skipped with a word.
+The program is built for each MPI in turn and kept in ``target/ranks``. An MPI that is not installed is skipped with
+a word.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Mpi:
         return next((program for program in [self.compiler, self.launcher] if shutil.which(program) is None), None)
 
     def ranks(self, count: int) -> list[str]:
+        """The command that starts so many ranks."""
         return [self.launcher, *self.options, "-n", str(count)]
 
 
@@ -78,6 +80,7 @@ def play(words: list[str | Path]) -> subprocess.CompletedProcess[str]:
 
 
 def expect(condition: bool, what: str, result: subprocess.CompletedProcess[str]) -> None:
+    """Ends with what the program said where a condition does not hold."""
     if not condition:
         said = f"exit code {result.returncode}\n{result.stdout}\n{result.stderr}"
         raise Failed(f"{what}; the command was {result.args}, {said}")
@@ -120,7 +123,20 @@ def bad_starts(mpi: Mpi, program: Path, plain: Path, scratch: Path) -> None:
             "different runs",
         ),
         (
-            [*together, program, "run", quickstart, "--out", out, ":", "-n", "1", program, "run", scratch / "none.toml"],
+            [
+                *together,
+                program,
+                "run",
+                quickstart,
+                "--out",
+                out,
+                ":",
+                "-n",
+                "1",
+                program,
+                "run",
+                scratch / "none.toml",
+            ],
             "rank 1",
         ),
     ]
@@ -171,6 +187,7 @@ def a_death(mpi: Mpi, program: Path, scratch: Path) -> None:
 
 
 def main() -> int:
+    """Runs all, and says how it went."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", type=Path, default=ROOT / "target", help="where cargo builds")
     arguments = parser.parse_args()
