@@ -71,6 +71,7 @@ __all__ = [
     "FatTreeTopology",
     "Fault",
     "FeedForward",
+    "Fidelity",
     "FilePathSet",
     "FileTopology",
     "FlowFormat",
@@ -1571,6 +1572,8 @@ class Run(Table):
     """When the run ends, besides when every message is delivered and acknowledged or has failed.
 
     Args:
+        fidelity: What moves through the network: "packet" (default), each of them; or "flow", messages as fluids that
+            share links, in a hundredth of the time and with an error that docs/flow-fidelity.md tells.
         max_events: Simulator events after which the run ends, with the window (2us at most) in which they are reached.
             Absent: no limit.
         threads: Threads that run it side by side, 1 to 1024; of no influence on results. Absent: as many as the command
@@ -1580,6 +1583,7 @@ class Run(Table):
             not. Costs time and memory. Default false.
     """
 
+    fidelity: Fidelity | None = None
     max_events: int | None = None
     threads: int | None = None
     until: Time | None = None
@@ -2957,6 +2961,12 @@ Fault: TypeAlias = (
 # "plain": Two matrices, as in GPT-3.
 # "gated": Three: one gates another (Shazeer, "GLU variants improve transformer", 2020).
 FeedForward: TypeAlias = Literal["plain", "gated"]
+
+
+# What moves through the network.
+# "packet": Each packet.
+# "flow": Messages as fluids.
+Fidelity: TypeAlias = Literal["packet", "flow"]
 
 
 # How a file writes flows.
