@@ -1573,7 +1573,7 @@ class Run(Table):
 
     Args:
         fidelity: What moves through the network: "packet" (default), each of them; or "flow", messages as fluids that
-            share links, in a hundredth of the time and with an error that docs/flow-fidelity.md tells.
+            share links, in a fraction of the time and with an error that docs/flow-fidelity.md tells.
         max_events: Simulator events after which the run ends, with the window (2us at most) in which they are reached.
             Absent: no limit.
         threads: Threads that run it side by side, 1 to 1024; of no influence on results. Absent: as many as the command

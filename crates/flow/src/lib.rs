@@ -1,8 +1,8 @@
 //! Messages as fluids: a model of a run in which flows share links and there are no packets.
 //!
-//! [`run`] takes the [`SimSpec`] that packets are simulated from to the same records, in a hundredth of the time or less. Each
+//! [`run`] takes the [`SimSpec`] that packets are simulated from to the same records, in a fraction of the time. Each
 //! message is a flow: it has bytes on the wire, the links it crosses with the fraction of its bytes that crosses each, and a
-//! rate. Rates are weighted max-min fair at every instant. To the end of a flow's service comes what it takes on an idle
+//! rate. Rates are max-min fair at every instant. To the end of a flow's service comes what it takes on an idle
 //! network besides sending: propagation, and a packet at each switch. What is beyond that, short messages that wait in queues,
 //! sprayed packets that collide, rate controls that recover slowly, is in terms of what each scheme says of itself
 //! ([`pathweave_policy::fluid`]).

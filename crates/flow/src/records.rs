@@ -17,6 +17,7 @@ impl Engine<'_> {
         self.ledger.flush(&mut self.network);
         let labels = self.execution.labels();
         let activities = self.execution.activity_records(end);
+        let critical = self.execution.critical_steps();
         let jobs = self.execution.job_records();
         let flows = self.execution.flow_records();
         let mut digest = mix64(OF_FLOWS);
@@ -38,6 +39,7 @@ impl Engine<'_> {
             jobs,
             labels,
             activities,
+            critical,
             ..RunResult::default()
         }
     }

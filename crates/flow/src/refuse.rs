@@ -32,6 +32,7 @@ pub(crate) fn check(spec: &SimSpec) -> Result<(), SimError> {
         (spec.switch.external.has_middlebox(), "switch.external", "middleboxes answer packets"),
         (observe.departures, "observe.departures", "packets are counted as they leave their hosts"),
         (observe.flows > 0, "observe.flows", "packets of messages are followed"),
+        (!observe.follow.is_empty(), "observe.follow", "packets of messages are followed"),
         (spec.verify, "run.verify", "the placement of packets is verified"),
     ] {
         if is_set {

@@ -204,6 +204,18 @@ fn what_only_packets_have_is_null() {
 }
 
 #[test]
+fn what_jobs_waited_for_is_known_without_packets() {
+    let text = format!("scheme = \"rps\"\n{STAR}[[workload]]\nkind = \"ring-all-reduce\"\nsize = \"1MB\"\n");
+    let (fluid, packets) = (flows(&text, &[]), result(&text, &[]));
+    assert!(!packets.critical.is_empty());
+    assert_eq!(fluid.critical.len(), packets.critical.len());
+    assert_eq!(
+        Summary::from_run(&fluid).critical_paths.len(),
+        Summary::from_run(&packets).critical_paths.len()
+    );
+}
+
+#[test]
 fn messages_of_a_connection_go_in_order() {
     let list = "[[workload]]\nkind = \"flows\"\nflows = [\
         { src = 0, dst = 1, size = \"1MB\", connection = 1 },\
@@ -254,6 +266,7 @@ fn what_depends_on_packets_is_refused_with_its_place_and_the_way_out() {
     for (text, set, words) in [
         (&text, vec!["observe.departures=true"], vec!["observe.departures", "leave out observe.departures"]),
         (&text, vec!["observe.flows=3"], vec!["observe.flows", "packets of messages are followed"]),
+        (&text, vec!["observe.follow=[0]"], vec!["observe.follow", "packets of messages are followed"]),
         (&text, vec!["run.verify=true"], vec!["run.verify"]),
         (&text, vec!["scheme=reflex-timely"], vec!["reflex-timely", "choose another scheme"]),
         (&text, vec!["scheme=erd"], vec!["erd", "datagrams"]),

@@ -61,7 +61,7 @@ fn make(record: &Record, scenario: &str, longest: Wall) -> Result<String, String
     }
     let mut limit = Limit { ends: Instant::now() + longest };
     let mut run =
-        pathweave_sim::run(&prepared.spec, &mut limit).map_err(|why| told(loaded.sim_error(&why)))?;
+        pathweave_scenario::run(&prepared.spec, &mut limit).map_err(|why| told(loaded.sim_error(&why)))?;
     if run.info.ended == EndReason::Interrupted {
         return Err(format!("it takes longer than {} s (it took {:.0} s)", longest.as_secs(), record.cpu_s));
     }
@@ -106,13 +106,13 @@ kind = 'permutation'
 size = '40MB'
 ";
 
-    /// The folder of a run as a sweep keeps it.
-    fn kept(root: &Path) -> PathBuf {
-        let plan = pathweave_sweep::Plan::parse(SWEEP, "s.toml", Path::new("")).unwrap();
+    /// The folder of a run as this sweep keeps it.
+    fn kept(root: &Path, sweep: &str) -> PathBuf {
+        let plan = pathweave_sweep::Plan::parse(sweep, "s.toml", Path::new("")).unwrap();
         let run = &plan.runs[0];
         let loaded = Loaded::parse(&run.scenario, "s.toml", "", &Changes::default()).unwrap();
         let prepared = loaded.prepare().unwrap();
-        let result = pathweave_sim::run(&prepared.spec, &mut pathweave_sim::Quiet).unwrap();
+        let result = pathweave_scenario::run(&prepared.spec, &mut pathweave_sim::Quiet).unwrap();
         let files =
             pathweave_sweep::pack(&run.key, &result, &Summary::from_run(&result), &plan.keep).unwrap();
         let folder = root.join(format!("run={}", run.key));
@@ -126,12 +126,16 @@ size = '40MB'
     #[test]
     fn a_run_is_made_again_and_another_one_is_refused() {
         let place = tempfile::tempdir().unwrap();
-        let folder = kept(place.path());
+        let folder = kept(place.path(), SWEEP);
         let remade = Remade::default();
         let page = remade.report(&folder).expect("it is the folder of a run").unwrap();
         assert!(std::str::from_utf8(&page).unwrap().contains("<!doctype html>"));
         // The last one is kept, so the folder is not looked into for its scenario's outcome again.
         assert_eq!(remade.report(&folder).unwrap().unwrap().as_ptr(), page.as_ptr());
+
+        // By the engine that made it.
+        let fluid = kept(place.path(), &format!("{SWEEP}[scenario.run]\nfidelity = 'flow'\n"));
+        remade.report(&fluid).expect("it is the folder of a run").unwrap();
 
         assert!(remade.report(place.path()).is_none());
         let (record, scenario) = kept_run(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! Rates of flows that share resources: weighted max-min fairness, by relaxation.
+//! Rates of flows that share resources: max-min fairness, by relaxation.
 //!
 //! Each resource has a *level*: the rate that it gives each flow that it limits, or infinity. A flow has the least of its own
 //! limit and the levels of its resources. Where something changes, the level of the resources concerned is computed anew from
@@ -59,7 +59,6 @@ struct Flow {
     uses: Vec<Held>,
     rate: f64,
     limit: f64,
-    weight: f64,
     /// Bytes of acknowledgements that come back for a byte.
     acks: f64,
     touched: bool,
@@ -104,9 +103,7 @@ pub(crate) struct Solver {
     touched_flows: Vec<FlowId>,
     /// Resources whose load or level has.
     touched_resources: Vec<ResourceId>,
-    scratch: Vec<(f64, f64, f64)>,
-    /// Looks at resources so far.
-    pub(crate) looks: u64,
+    scratch: Vec<(f64, f64)>,
     /// Solutions that were cut short.
     pub(crate) cut_short: u64,
 }
@@ -151,7 +148,6 @@ impl Solver {
             self.flows.len() as FlowId - 1
         });
         let flow = &mut self.flows[id as usize];
-        flow.weight = 1.0;
         flow.limit = limit;
         flow.acks = acks;
         flow.rate = 0.0;
@@ -176,7 +172,7 @@ impl Solver {
             self.flows[id as usize].uses.push(Held { resource, place, share });
         }
         let flow = &self.flows[id as usize];
-        let rate = flow.limit.min(flow.weight * level);
+        let rate = flow.limit.min(level);
         // What limits nobody and has no limit either would be endless.
         self.set_rate(id, rate);
         for &Use { resource, .. } in uses {
@@ -214,7 +210,7 @@ impl Solver {
         }
         flow.limit = limit;
         let level = flow.uses.iter().map(|held| self.resources[held.resource as usize].level);
-        let rate = limit.min(flow.weight * level.fold(f64::INFINITY, f64::min));
+        let rate = limit.min(level.fold(f64::INFINITY, f64::min));
         self.set_rate(id, rate);
         for index in 0..self.flows[id as usize].uses.len() {
             let resource = self.flows[id as usize].uses[index].resource;
@@ -302,7 +298,6 @@ impl Solver {
 
     /// Computes the level of a resource from what the others allow its flows.
     fn look(&mut self, resource: ResourceId) {
-        self.looks += 1;
         let mut allowed = std::mem::take(&mut self.scratch);
         allowed.clear();
         let at = &self.resources[resource as usize];
@@ -312,9 +307,9 @@ impl Solver {
             let flow = &self.flows[flow as usize];
             let others = flow.uses.iter().enumerate().filter(|(i, _)| *i != index as usize);
             let level = others.map(|(_, held)| self.resources[held.resource as usize].level);
-            let most = flow.limit.min(flow.weight * level.fold(f64::INFINITY, f64::min));
+            let most = flow.limit.min(level.fold(f64::INFINITY, f64::min));
             sum += share * most;
-            allowed.push((most, share, flow.weight));
+            allowed.push((most, share));
         }
         let (level, limited) =
             if sum <= room * (1.0 + ROUNDING) { (f64::INFINITY, 0) } else { level_of(&allowed, room) };
@@ -334,11 +329,11 @@ impl Solver {
     }
 
     /// The level of a resource has moved: gives its flows their rates, and looks at those of their resources that notice.
-    fn spread(&mut self, resource: ResourceId, lower: f64, allowed: &[(f64, f64, f64)]) {
+    fn spread(&mut self, resource: ResourceId, lower: f64, allowed: &[(f64, f64)]) {
         let level = self.resources[resource as usize].level;
-        for (place, &(most, _, weight)) in allowed.iter().enumerate() {
+        for (place, &(most, _)) in allowed.iter().enumerate() {
             let id = self.resources[resource as usize].users[place].flow;
-            let rate = most.min(weight * level);
+            let rate = most.min(level);
             if has_moved(self.flows[id as usize].rate, rate) {
                 self.set_rate(id, rate);
             }
@@ -397,18 +392,18 @@ impl Solver {
     }
 }
 
-/// The level at which flows, each with what it may have at most, its share and its weight, fill the room; and how many of
-/// them it limits. They would overfill it.
-fn level_of(allowed: &[(f64, f64, f64)], room: f64) -> (f64, u32) {
+/// The level at which flows, each with what it may have at most and its share, fill the room; and how many of them it
+/// limits. They would overfill it.
+fn level_of(allowed: &[(f64, f64)], room: f64) -> (f64, u32) {
     let mut level = 0.0;
     loop {
         // Who may not have the level takes what it may.
         let (mut taken, mut sharing, mut limited) = (0.0, 0.0, 0);
-        for &(most, share, weight) in allowed {
-            if most < weight * level {
+        for &(most, share) in allowed {
+            if most < level {
                 taken += share * most;
             } else {
-                sharing += share * weight;
+                sharing += share;
                 limited += 1;
             }
         }

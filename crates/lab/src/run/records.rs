@@ -1,7 +1,7 @@
 //! From the end of a run to its records.
 
 use pathweave_fabric::config::FaultConfig;
-use pathweave_results::{EventKind, EventRecord, LinkTotals, RunInfo, RunResult};
+use pathweave_results::{EventKind, EventRecord, Fidelity, LinkTotals, RunInfo, RunResult};
 use pathweave_sim::SimSpec;
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::Time;
@@ -64,6 +64,8 @@ impl Fabric {
 pub(super) fn result(spec: &SimSpec, done: Done, fabric: Fabric, end: Time) -> RunResult {
     RunResult {
         info: RunInfo {
+            // What moves here are packets, whatever a simulation of it would have.
+            fidelity: Fidelity::Packet,
             simulated_ps: end.as_ps(),
             packet_hops: fabric.0.iter().map(|moved| moved.packets).sum(),
             ..spec.run_info()

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct RunConfig {
     /// What moves through the network: "packet" (default), each of them; or "flow", messages as fluids that share links,
-    /// in a hundredth of the time and with an error that docs/flow-fidelity.md tells.
+    /// in a fraction of the time and with an error that docs/flow-fidelity.md tells.
     #[serde(skip_serializing_if = "Fidelity::is_packet")]
     pub fidelity: Fidelity,
     /// Simulated time at which the run ends whatever is left to do. Absent: when all is done.
