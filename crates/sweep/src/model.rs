@@ -152,10 +152,13 @@ pub enum TableName {
 
 impl TableName {
     /// Every table.
-    pub const ALL: [TableName; 6] = [
+    pub const ALL: [TableName; 9] = [
         TableName::Flows,
         TableName::Jobs,
         TableName::Activities,
+        TableName::Collectives,
+        TableName::Layers,
+        TableName::Critical,
         TableName::Links,
         TableName::Series,
         TableName::Events,
@@ -217,4 +220,18 @@ fn one() -> u64 {
 
 fn default_tables() -> Vec<TableName> {
     vec![TableName::Flows, TableName::Jobs, TableName::Links]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_of_a_run_can_be_named() {
+        let named = TableName::ALL.map(TableName::file);
+        for table in RunTable::ALL {
+            assert!(named.contains(&table.file()), "{}", table.file());
+        }
+        assert_eq!(named.len(), RunTable::ALL.len());
+    }
 }
