@@ -12,11 +12,18 @@ use crate::records::{Role, RunResult};
 /// For each activity of a run, how long it was exposed: under way at its host while the host computed nothing for the same
 /// job, picoseconds. What several are under way is shared evenly among them, so that sums are times. 0 of computations.
 pub(crate) fn exposed_ps(run: &RunResult) -> Vec<u64> {
+    exposed(run).0
+}
+
+/// The same, and how many ranks each job has.
+fn exposed(run: &RunResult) -> (Vec<u64>, BTreeMap<Option<u32>, u32>) {
     let mut exposed = vec![0; run.activities.len()];
-    for (_, at) in ranks(run) {
+    let mut counts = BTreeMap::new();
+    for ((job, _), at) in ranks(run) {
+        *counts.entry(job).or_default() += 1;
         sweep(run, &at, &mut exposed);
     }
-    exposed
+    (exposed, counts)
 }
 
 /// Indices of activities by job and host.
@@ -102,12 +109,7 @@ pub fn layers(run: &RunResult) -> Vec<LayerRecord> {
         exposed_ps: u128,
         of_rank: BTreeMap<u32, u64>,
     }
-    let mut exposed = vec![0; run.activities.len()];
-    let mut ranks: BTreeMap<Option<u32>, u32> = BTreeMap::new();
-    for ((job, _), at) in self::ranks(run) {
-        *ranks.entry(job).or_default() += 1;
-        sweep(run, &at, &mut exposed);
-    }
+    let (exposed, ranks) = exposed(run);
     let same = same_labels(run);
     let mut sums: BTreeMap<(Option<u32>, u32, ActivityKind), Sums> = BTreeMap::new();
     for (activity, exposed_ps) in run.activities.iter().zip(exposed) {

@@ -31,14 +31,18 @@ pub(super) struct Collectives {
     slowest_flow: Vec<Option<u32>>,
 }
 
-/// The collectives of a run.
-pub(super) fn of_run(run: &RunResult, budget: &Budget) -> Collectives {
+/// The collectives of a run, those that were exposed longest first.
+pub(super) fn by_exposure(run: &RunResult) -> Vec<CollectiveRecord> {
     let mut all = collectives(run);
-    let mut out = Collectives { of: all.len(), ..Collectives::default() };
     all.sort_by_key(|c| (std::cmp::Reverse(c.exposed_ps), c.collective));
-    all.truncate(budget.collectives);
+    all
+}
+
+/// The first of them, as many as there is room for.
+pub(super) fn of_run(run: &RunResult, all: &[CollectiveRecord], budget: &Budget) -> Collectives {
+    let mut out = Collectives { of: all.len(), ..Collectives::default() };
     let label = |c: &CollectiveRecord| &run.labels[c.label as usize];
-    for c in &all {
+    for c in all.iter().take(budget.collectives) {
         let of = label(c).collective.unwrap_or_default();
         out.kind.push(label(c).kind());
         out.layer.push(label(c).part.clone().unwrap_or_default());
@@ -63,7 +67,7 @@ pub(super) fn of_run(run: &RunResult, budget: &Budget) -> Collectives {
 pub(super) struct Step {
     job: u32,
     kind: StepKind,
-    /// "DP all-reduce, bucket 3".
+    /// "all-reduce, bucket 3".
     words: String,
     /// What decides its colour: "DP all-reduce".
     activity: String,
@@ -91,7 +95,7 @@ pub(super) fn critical(run: &RunResult, iterations: &[IterationSummary], budget:
                 job: step.job,
                 kind: step.kind,
                 words: label.map_or_else(|| step.kind.name().to_owned(), ActivityLabel::words),
-                activity: label.map_or_else(|| step.kind.name().to_owned(), |label| label.activity.clone()),
+                activity: label.map_or_else(|| step.kind.name().to_owned(), ActivityLabel::kind),
                 host: step.host,
                 peer_host: step.peer_host,
                 flow: step.flow,

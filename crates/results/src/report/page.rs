@@ -16,6 +16,7 @@ use super::pauses::{PauseTree, tree};
 use super::series::{Chart, charts};
 use super::tables::html_table;
 use super::timeline::{Timeline, timeline};
+use crate::collectives::CollectiveRecord;
 use crate::grid;
 use crate::records::RunResult;
 use crate::summary::Summary;
@@ -54,9 +55,10 @@ struct RunPictures<'a> {
 /// If `runs` is empty.
 pub fn html(runs: &[(&RunResult, &Summary)]) -> String {
     assert!(!runs.is_empty(), "a report needs a run");
+    let collectives: Vec<_> = runs.iter().map(|(run, _)| collectives::by_exposure(run)).collect();
     let mut budget = Budget::for_runs(runs.len());
     loop {
-        let page = page(runs, &budget);
+        let page = page(runs, &collectives, &budget);
         if page.len() <= MOST_BYTES || budget.points < 8 {
             return page;
         }
@@ -64,9 +66,12 @@ pub fn html(runs: &[(&RunResult, &Summary)]) -> String {
     }
 }
 
-fn page(runs: &[(&RunResult, &Summary)], budget: &Budget) -> String {
-    let pictures: Vec<RunPictures> =
-        runs.iter().map(|(run, summary)| pictures(run, summary, budget)).collect();
+fn page(runs: &[(&RunResult, &Summary)], collectives: &[Vec<CollectiveRecord>], budget: &Budget) -> String {
+    let pictures: Vec<RunPictures> = runs
+        .iter()
+        .zip(collectives)
+        .map(|((run, summary), of_run)| pictures(run, summary, of_run, budget))
+        .collect();
     let summaries: Vec<Summary> = runs.iter().map(|(_, summary)| shortened(summary, budget)).collect();
     let scenarios =
         runs.iter().map(|(run, _)| first::scenario(run, runs.len() == 1, budget)).collect::<String>();
@@ -82,7 +87,12 @@ fn page(runs: &[(&RunResult, &Summary)], budget: &Budget) -> String {
     fill(VIEWER, &texts)
 }
 
-fn pictures<'a>(run: &'a RunResult, summary: &Summary, budget: &Budget) -> RunPictures<'a> {
+fn pictures<'a>(
+    run: &'a RunResult,
+    summary: &Summary,
+    collectives: &[CollectiveRecord],
+    budget: &Budget,
+) -> RunPictures<'a> {
     let (fabric, rows) = fabric(run, budget);
     let frames = frames(run, &rows, budget);
     let (hosts, labels) = hosts(run, budget);
@@ -99,7 +109,7 @@ fn pictures<'a>(run: &'a RunResult, summary: &Summary, budget: &Budget) -> RunPi
         pauses: tree(run, budget),
         jobs: jobs(run, budget),
         hosts,
-        collectives: collectives::of_run(run, budget),
+        collectives: collectives::of_run(run, collectives, budget),
         critical: collectives::critical(run, &summary.iterations, budget),
         timeline: timeline(run),
         faults: marks(run),
