@@ -16,8 +16,8 @@ FUZZ_RUN = $(CARGO) run --quiet --manifest-path fuzz/Cargo.toml --target-dir $(o
 # What tests build. All of it asks for the same features, so that nothing is built twice.
 ALL = --locked --workspace --features pathweave-datapath/tokio
 # Runs over MPI ranks are compiled where an MPI and libclang, which reads its headers, are installed.
-HAS_MPI := $(shell command -v mpicc && ldconfig -p 2>/dev/null | grep -o -m1 libclang)
-EVERYTHING = $(if $(findstring libclang,$(HAS_MPI)),--all-features,--features pathweave-datapath/tokio,pathweave-policy/testing,pathweave-wire/std)
+HAS_MPI := $(shell command -v mpicc >/dev/null && PATH=$$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -o -m1 libclang)
+EVERYTHING = $(if $(HAS_MPI),--all-features,--features pathweave-datapath/tokio,pathweave-policy/testing,pathweave-wire/std)
 
 # The Python that tests and `make python` start from.
 PYTHON ?= python3

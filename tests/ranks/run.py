@@ -8,6 +8,7 @@ a word.
 from __future__ import annotations
 
 import argparse
+import ctypes.util
 import json
 import os
 import re
@@ -37,8 +38,9 @@ class Mpi:
     options: list[str]
 
     def missing(self) -> str | None:
-        """What is not installed."""
-        return next((program for program in [self.compiler, self.launcher] if shutil.which(program) is None), None)
+        """What is not installed: MPI's own programs, and what reads its headers for the bindings."""
+        missing = next((program for program in [self.compiler, self.launcher] if shutil.which(program) is None), None)
+        return missing or (None if ctypes.util.find_library("clang") else "libclang")
 
     def ranks(self, count: int) -> list[str]:
         """The command that starts so many ranks."""
@@ -117,6 +119,7 @@ def bad_starts(mpi: Mpi, program: Path, plain: Path, scratch: Path) -> None:
         ([*mpi.ranks(4), program, "run", quickstart, "--out", out], "4 ranks cannot share a network of 3"),
         ([*mpi.ranks(2), program, "run", scratch / "none.toml", "--out", out], "none.toml"),
         ([*mpi.ranks(2), program, "run", quickstart, "--threads", "0", "--out", out], "--threads"),
+        ([*mpi.ranks(2), program, "run", quickstart, "--set", "run.fidelity=flow", "--out", out], "run.fidelity"),
         ([*mpi.ranks(2), program, "compare", quickstart, "--schemes", "rps,ecmp", "--out", out], "pathweave run"),
         (
             [*together, program, "run", quickstart, "--out", out, ":", "-n", "1", program, "run", other, "--out", out],
@@ -145,7 +148,8 @@ def bad_starts(mpi: Mpi, program: Path, plain: Path, scratch: Path) -> None:
         result = play(words)
         expect(result.returncode not in (0, 1), "it should have been refused", result)
         expect(said in result.stderr, f'the message should have "{said}"', result)
-        expect(not out.exists(), "a result folder is there", result)
+        left = [out, *out.parent.glob(f".{out.name}.partial-*")]
+        expect(not any(path.exists() for path in left), "a result folder is there", result)
     print(f"  {len(cases)} bad starts refused")
 
 
@@ -164,6 +168,8 @@ def a_death(mpi: Mpi, program: Path, scratch: Path) -> None:
     try:
         while len(table) < 3 and time.monotonic() < deadline:
             line = run.stderr.readline()
+            if not line:
+                break
             said += line
             if found := re.search(r"rank (\d+): process (\d+)", line):
                 table[int(found[1])] = int(found[2])
@@ -200,12 +206,8 @@ def main() -> int:
             print(f"{mpi.name}: skipped, {missing} is not installed")
             continue
         print(f"{mpi.name}:", flush=True)
-        try:
-            plain = plain or build(arguments.target, None)
-            program = build(arguments.target, mpi)
-        except subprocess.CalledProcessError as why:
-            print(f"{mpi.name}: skipped, the bindings cannot be built (libclang?): {why}")
-            continue
+        plain = plain or build(arguments.target, None)
+        program = build(arguments.target, mpi)
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
         try:

@@ -40,6 +40,7 @@ pub(crate) fn execute(
 /// The share of this rank in a run of all of them. Rank 0 has its figures.
 pub(crate) fn execute_among(
     company: &mut Company,
+    loaded: &Loaded,
     spec: &SimSpec,
     progress: RunProgress,
     interrupt: &Interrupt,
@@ -55,7 +56,7 @@ pub(crate) fn execute_among(
     let run = match run {
         Ok(run) => run,
         // All have found the same.
-        Err(why) if company.is_lead() => return Err(Failure::Input(why.to_string())),
+        Err(why) if company.is_lead() => return Err(Failure::Scenario(loaded.sim_error(&why))),
         Err(_) => return Err(Failure::SaidByLead),
     };
     let used = company.sums([usage::thread_cpu_s() - cpu_s, usage::peak_rss_bytes() as f64]);

@@ -142,11 +142,11 @@ impl<'a> Central<'a> {
         notes: &mut Notes,
     ) -> Pulse {
         // The log is for all, since each loss concerns a sender and a receiver.
-        let to_others = (own, Notes { log: notes.log.clone(), ..Notes::default() });
+        let to_others = pack(&(own, Notes { log: notes.log.clone(), ..Notes::default() }));
         let message = |to: u16| {
             let mut message = match to {
                 0 => pack(&(own, &*notes)),
-                _ => pack(&to_others),
+                _ => to_others.clone(),
             };
             whole.boxes.collect(window, to, &mut message);
             message

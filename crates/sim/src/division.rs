@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use borsh::{BorshDeserialize, BorshSerialize};
+use pathweave_results::Fidelity;
 
 use crate::fingerprint::fingerprint;
 use crate::partition::{Partition, Place};
@@ -62,7 +63,7 @@ impl Division {
     /// Among the ranks that meet.
     ///
     /// # Errors
-    /// They have different runs or versions; there are more of them than nodes. All return the same.
+    /// They have different runs or versions, or one without packets; there are more of them than nodes. All return the same.
     pub(crate) fn among(spec: &SimSpec, meeting: &mut Meeting<'_>) -> Result<Self, SimError> {
         let own = Introduction {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -83,6 +84,10 @@ impl Division {
                      between their machines"
                 )));
             }
+        }
+        if spec.fidelity != Fidelity::Packet {
+            let why = "ranks simulate packets: start a run with run.fidelity = \"flow\" without a launcher, or set it to \"packet\"";
+            return Err(SimError::Ranks(why.to_owned()));
         }
         Division::new(spec, &all.iter().map(|other| other.threads).collect::<Vec<u16>>())
     }

@@ -1,6 +1,7 @@
 //! Whether two processes are about to make the same run.
 
 use pathweave_units::mix64;
+use pathweave_workload::TaskId;
 
 use crate::spec::SimSpec;
 
@@ -25,6 +26,13 @@ pub(crate) fn fingerprint(spec: &SimSpec) -> u64 {
     for compute in spec.graph.computes() {
         hash.word(compute.host.map_or(u64::MAX, |host| u64::from(host.0)));
         hash.word(compute.duration.as_ps());
+    }
+    for task in (0..spec.graph.task_count() as u32).map(TaskId) {
+        hash.word(spec.graph.delay_after_deps(task).as_ps());
+        hash.word(u64::from(spec.graph.needs(task)));
+        for next in spec.graph.all_dependents(task) {
+            hash.word(u64::from(next.0));
+        }
     }
     hash.word(spec.stop.max_events.unwrap_or(u64::MAX));
     hash.word(spec.stop.until.map_or(u64::MAX, pathweave_units::Duration::as_ps));

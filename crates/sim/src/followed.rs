@@ -67,7 +67,7 @@ impl Followed {
     pub(crate) fn new(spec: &SimSpec) -> Option<Self> {
         let (count, messages) = (spec.observe.flows as usize, spec.graph.messages());
         let named = spec.observe.follow.iter().copied().filter(|&m| (m as usize) < messages.len());
-        if (count == 0 && spec.observe.follow.is_empty()) || spec.observe.sampling().is_none() {
+        if !spec.observe.follows_any() || spec.observe.sampling().is_none() {
             return None;
         }
         let mut order: Vec<u32> = (0..messages.len() as u32).collect();

@@ -141,7 +141,7 @@ impl Central<'_> {
             return self.calendar.sample_at(later);
         }
         let (next, since) = self.recorder.sample(whole, now);
-        if self.spec.observe.flows > 0 || !self.spec.observe.follow.is_empty() {
+        if self.spec.observe.follows_any() {
             let told = whole.sample_senders(now, &mut self.recorder.samples);
             let all = self.meeting.share(told);
             whole.sample_receivers(all.into_iter().flatten(), &mut self.recorder.samples);

@@ -261,6 +261,10 @@ impl ObserveConfig {
     pub fn sampling(&self) -> Option<Duration> {
         Some(self.interval).filter(|interval| *interval > Duration::ZERO)
     }
+    /// Whether any message is followed.
+    pub(crate) fn follows_any(&self) -> bool {
+        self.flows > 0 || !self.follow.is_empty()
+    }
 }
 
 /// Which setting a mistake is about: one that is written in the scenario, where others follow from it.

@@ -64,13 +64,13 @@ fn among(args: &RunArgs, company: &mut Company) -> Result<Outcome, Failure> {
         let interrupt = Interrupt::listen_quietly()?;
         let mut blind = Blind;
         let tap = args.traces.shows_packets().then_some(&mut blind as &mut dyn Tap);
-        execute_among(company, &ready.spec, RunProgress::silent(), &interrupt, tap)?;
+        execute_among(company, &ready.loaded, &ready.spec, RunProgress::silent(), &interrupt, tap)?;
         return Ok(company.outcome(None));
     };
     desk.reporter.say(&format!("note: {}", company.table()));
     let interrupt = Interrupt::listen()?;
     let progress = desk.start();
-    let finished = execute_among(company, &ready.spec, progress, &interrupt, desk.tap())?;
+    let finished = execute_among(company, &ready.loaded, &ready.spec, progress, &interrupt, desk.tap())?;
     let outcome = desk.write(args, &finished.expect("rank 0 has the result"));
     // The others need not know what could not be written.
     company.outcome(Some(*outcome.as_ref().unwrap_or(&Outcome::Command(NOT_USABLE))));
