@@ -497,7 +497,7 @@ impl Backend for Dying {
 #[test]
 fn the_end_of_the_loop_reaches_events_and_hook() {
     let dead = Arc::new(AtomicBool::new(false));
-    let sockets = UdpBackend::open(&support::udp(&config())).unwrap();
+    let sockets = UdpBackend::open(&config().udp()).unwrap();
     let client = Device::with_backend(config(), Dying { sockets, dead: dead.clone() }).unwrap();
     let server = open(&config());
     let _listener = server.listen().unwrap();

@@ -151,7 +151,7 @@ fn a_connection_opens_over_whichever_path_lives() {
         // The way from which the handshake usually asks, and the first two paths of this end.
         let cuts = Cuts::default();
         cuts.set(1 << 63 | 0b11);
-        let backend = UdpBackend::open(&support::udp(&config)).unwrap();
+        let backend = UdpBackend::open(&config.udp()).unwrap();
         let backend = Faulty::new(backend, Faults::default(), cuts.clone(), 1);
         let near = Device::with_backend(config.clone(), backend).unwrap();
         let pair = Pair::of(near, Device::open(config).unwrap());

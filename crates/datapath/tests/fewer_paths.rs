@@ -5,7 +5,7 @@ mod support;
 use pathweave_datapath::backend::{Cuts, Faults, Faulty, UdpBackend};
 use pathweave_datapath::secure::{ClusterKey, Protection, Refusal};
 use pathweave_datapath::{Access, ConnectError, Connection, Device, DeviceConfig, Region, Registration};
-use support::{PATIENCE, done, pattern, region_of, udp};
+use support::{PATIENCE, done, pattern, region_of};
 
 const BYTES: usize = 200_000;
 
@@ -35,7 +35,7 @@ fn exchange(near: &Connection, board: &Registration, salt: u64, context: &str) {
 fn every_scheme(faults: Faults) {
     let open = |paths| {
         let config = config(paths);
-        let backend = UdpBackend::open(&udp(&config)).unwrap();
+        let backend = UdpBackend::open(&config.udp()).unwrap();
         Device::with_backend(config, Faulty::new(backend, faults, Cuts::default(), 1)).unwrap()
     };
     let server = open(4);

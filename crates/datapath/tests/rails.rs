@@ -14,7 +14,7 @@ use pathweave_datapath::{
 };
 use pathweave_units::Rate;
 use support::raw::{self, Raw};
-use support::{PATIENCE, Pair, done, pattern, region_of, udp};
+use support::{PATIENCE, Pair, done, pattern, region_of};
 
 const BYTES: usize = 1_000_000;
 /// Time that a pair of addresses needs to be asked by and answered, on a busy machine.
@@ -102,7 +102,7 @@ fn a_rail_that_is_cut_costs_no_error_and_comes_back() {
         // 2 MB take 16 ms.
         let line_rate = Rate::from_gbps(1);
         let config = DeviceConfig { line_rate, scheme: "udmp".into(), ..config(hosts, Protection::Encrypt) };
-        let sockets = UdpBackend::open(&udp(&config)).unwrap();
+        let sockets = UdpBackend::open(&config.udp()).unwrap();
         Device::with_backend(config, Faulty::new(sockets, Faults::default(), cuts.clone(), seed)).unwrap()
     };
     let pair = Pair::of(open(&[1, 2], 1), open(&[3, 4], 2));
@@ -128,7 +128,7 @@ fn a_rail_that_is_cut_costs_no_error_and_comes_back() {
 fn ends_meet_although_the_first_rail_of_one_is_dead() {
     let open = |hosts: &[u8], cuts: &Cuts| {
         let config = config(hosts, Protection::Encrypt);
-        let sockets = UdpBackend::open(&udp(&config)).unwrap();
+        let sockets = UdpBackend::open(&config.udp()).unwrap();
         Device::with_backend(config, Faulty::new(sockets, Faults::default(), cuts.clone(), 1)).unwrap()
     };
     let cuts = Cuts::default();

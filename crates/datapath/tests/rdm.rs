@@ -11,14 +11,14 @@ use pathweave_datapath::rdm::{
 };
 use pathweave_datapath::secure::{CLUSTER_KEY_LEN, ClusterKey, OsRandom, Protection, Refusal};
 use pathweave_datapath::{ConnectError, Device, DeviceConfig, Opcode, Region, Status};
-use support::{PATIENCE, pattern, region_of, udp};
+use support::{PATIENCE, pattern, region_of};
 
 fn endpoint(config: &RdmConfig) -> RdmEndpoint {
     RdmEndpoint::open(config.clone()).expect("an endpoint")
 }
 
 fn faulty(config: &RdmConfig, faults: Faults, cuts: &Cuts, seed: u64) -> RdmEndpoint {
-    let backend = UdpBackend::open(&udp(&config.device)).expect("sockets");
+    let backend = UdpBackend::open(&config.device.udp()).expect("sockets");
     let backend = Faulty::new(backend, faults, cuts.clone(), seed);
     RdmEndpoint::with_backend(config.clone(), backend).expect("an endpoint")
 }

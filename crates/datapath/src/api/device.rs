@@ -31,7 +31,7 @@ use crate::threads::Signal;
 /// its connections.
 #[derive(Clone)]
 pub struct Device {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
 impl Device {

@@ -10,6 +10,7 @@ use pathweave_transport::Access;
 
 use super::connection::Connection;
 use super::device::Device;
+use super::inner::Inner;
 use super::listener::Listener;
 use super::memory::{Registration, Remote};
 use crate::backend::{Backend, SourcePorts, UdpBackend};
@@ -134,9 +135,23 @@ impl Loops {
         timeout: Duration,
         ready: impl FnMut() -> Option<T>,
     ) -> Result<Option<T>, WaitError> {
-        // All loops tell one signal, so to wait at one of them is to wait at all.
-        self.devices[0].wait_until(timeout, ready)
+        wait_at(|| self.devices.iter().map(|device| &device.inner), timeout, ready)
     }
+}
+
+/// Waits at all loops, of which one that has ended is an error: they tell one signal, so to wait at the first is to wait at all.
+fn wait_at<'l, T, I: Iterator<Item = &'l Arc<Inner>>>(
+    loops: impl Fn() -> I,
+    timeout: Duration,
+    mut ready: impl FnMut() -> Option<T>,
+) -> Result<Option<T>, WaitError> {
+    let look = || {
+        let broken = || loops().find_map(|of_loop| of_loop.shared.broken.get());
+        ready().map(Ok).or_else(|| broken().map(|reason| Err(reason.clone())))
+    };
+    let deadline = Instant::now().checked_add(timeout);
+    let first = loops().next().expect("there is a loop");
+    first.wait(deadline, look).and_then(Option::transpose).map_err(WaitError::DeviceClosed)
 }
 
 /// What a loop is opened with.
@@ -179,19 +194,8 @@ impl LoopsListener {
     /// # Errors
     /// [`WaitError`] when none has come within `timeout`, or a loop has ended.
     pub fn accept(&self, timeout: Duration) -> Result<Connection, WaitError> {
-        let look = || {
-            if let Some(connection) = self.take() {
-                return Some(Ok(connection));
-            }
-            let mut broken = self.listeners.iter().filter_map(|listener| listener.inner.shared.broken.get());
-            broken.next().map(|reason| Err(WaitError::DeviceClosed(reason.clone())))
-        };
-        let deadline = Instant::now().checked_add(timeout);
-        match self.listeners[0].inner.wait(deadline, look) {
-            Ok(Some(found)) => found,
-            Ok(None) => Err(WaitError::Timeout(timeout)),
-            Err(reason) => Err(WaitError::DeviceClosed(reason)),
-        }
+        let loops = || self.listeners.iter().map(|listener| &listener.inner);
+        wait_at(loops, timeout, || self.take())?.ok_or(WaitError::Timeout(timeout))
     }
 
     /// The next connection a peer has opened, if there is one.

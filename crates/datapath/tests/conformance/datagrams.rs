@@ -15,7 +15,7 @@ use pathweave_units::{Duration as Span, HostId, QpNum, Rng, Time};
 use pathweave_wire::{Datagram, Framing, Segment};
 
 use crate::simulated::{Carrier, environment};
-use crate::support::{PATIENCE, udp};
+use crate::support::PATIENCE;
 use crate::world::{
     DATAGRAM_SCHEME, Done, End, MTU, Order, PATHS, Request, Setup, Told, Troubles, Verb, World,
 };
@@ -146,7 +146,7 @@ impl<T: Told> World for RealDatagrams<T> {
         (config.device.mtu_payload, config.device.paths) = (MTU as u16, PATHS);
         (config.device.scheme, config.device.peer_timeout) = (DATAGRAM_SCHEME.into(), setup.peer_timeout);
         let open = |seed| {
-            let backend = UdpBackend::open(&udp(&config.device)).expect("sockets");
+            let backend = UdpBackend::open(&config.device.udp()).expect("sockets");
             let backend = Faulty::new(backend, setup.faults, cuts.clone(), seed);
             RdmEndpoint::with_backend(config.clone(), backend).expect("an endpoint")
         };

@@ -19,7 +19,7 @@ use pathweave_units::Rng;
 use crate::soak::{GROWTH_KIB, draw, median, number, resident_kib};
 use crate::support::liar::{Guise, Liar, caller, stranger};
 use crate::support::raw::{self, Raw};
-use crate::support::{PATIENCE, done, pattern, region_of, udp};
+use crate::support::{PATIENCE, done, pattern, region_of};
 
 /// Longest honest message, in bytes.
 const LONGEST: u32 = 200_000;
@@ -276,7 +276,7 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
         seed: Some(seed),
         ..DeviceConfig::loopback()
     };
-    let backend = UdpBackend::open(&udp(&config)).expect("sockets");
+    let backend = UdpBackend::open(&config.udp()).expect("sockets");
     let attacked = Device::with_backend(config.clone(), Faulty::new(backend, faults, Cuts::default(), seed));
     let attacked = attacked.expect("a device");
     let device = DeviceConfig { bind: (HONEST, 0).into(), ..config.clone() };
@@ -293,7 +293,7 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
         RdmConfig { peer_idle: REMEMBERED, unexpected_bytes: UNEXPECTED_BYTES, ..RdmConfig::loopback() };
     datagrams.device =
         DeviceConfig { paths: RdmConfig::DEFAULT_PATHS, scheme: RdmConfig::DEFAULT_SCHEME.into(), ..config };
-    let backend = UdpBackend::open(&udp(&datagrams.device)).expect("sockets");
+    let backend = UdpBackend::open(&datagrams.device.udp()).expect("sockets");
     let backend = Faulty::new(backend, faults, Cuts::default(), seed + 1);
     let server = RdmEndpoint::with_backend(datagrams.clone(), backend).expect("an endpoint");
     datagrams.device.bind = device.bind;

@@ -9,7 +9,7 @@ use pathweave_datapath::{
     Access, Connection, Device, DeviceConfig, Listener, Region, Registration, Unprotected, WaitError,
 };
 
-use crate::support::{PATIENCE, udp};
+use crate::support::PATIENCE;
 use crate::world::{Done, End, Key, MTU, PATHS, Request, Restarts, SCHEME, Setup, Troubles, Verb, World};
 
 /// Where both ends are, and what carries packets between them.
@@ -44,7 +44,7 @@ impl Wires for Loopback {
         work()
     }
     fn backend(&self, _end: End, config: &DeviceConfig) -> Box<dyn Backend> {
-        Box::new(UdpBackend::open(&udp(config)).expect("sockets"))
+        Box::new(UdpBackend::open(&config.udp()).expect("sockets"))
     }
 }
 

@@ -7,7 +7,7 @@ pub(crate) mod raw;
 
 use std::time::Duration;
 
-use pathweave_datapath::backend::{Cuts, Faults, Faulty, SourcePorts, UdpBackend, UdpConfig};
+use pathweave_datapath::backend::{Cuts, Faults, Faulty, UdpBackend};
 use pathweave_datapath::{Access, Connection, Device, DeviceConfig, Listener, Region, Registration, Status};
 
 /// Longer than anything here takes on a busy machine.
@@ -35,7 +35,7 @@ impl Pair {
     /// Over networks that misbehave, one for each direction.
     pub(crate) fn faulty(config: &DeviceConfig, faults: Faults, cuts: &Cuts, seed: u64) -> Self {
         let open = |seed| {
-            let backend = UdpBackend::open(&udp(config)).expect("sockets");
+            let backend = UdpBackend::open(&config.udp()).expect("sockets");
             let backend = Faulty::new(backend, faults, cuts.clone(), seed);
             Device::with_backend(config.clone(), backend).expect("a device")
         };
@@ -54,16 +54,6 @@ impl Pair {
     pub(crate) fn board(&self, len: usize, access: Access) -> Registration {
         let region = Region::zeroed(len).expect("memory");
         self.server.register(&region, access).expect("a key")
-    }
-}
-
-pub(crate) fn udp(config: &DeviceConfig) -> UdpConfig {
-    UdpConfig {
-        bind: config.bind,
-        also_bind: config.also_bind.clone(),
-        paths: config.paths,
-        source_ports: SourcePorts::Any,
-        socket_buffer_bytes: config.socket_buffer_bytes,
     }
 }
 
