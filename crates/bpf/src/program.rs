@@ -81,6 +81,10 @@ impl Program {
         refused.map(Program).map_err(|why| {
             let text = String::from_utf8_lossy(&log);
             let last = text.trim_end_matches('\0').trim_end().lines().rev().take(3).collect::<Vec<_>>();
+            if last.is_empty() {
+                // It was not the verifier.
+                return why;
+            }
             io::Error::new(why.kind(), format!("{why}: {}", last.join(" / ")))
         })
     }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
 use pathweave_netlink::{Netlink, SystemError};
 use pathweave_units::nearest;
 
@@ -43,25 +43,23 @@ impl Interface {
         if !link.header.flags.contains(LinkFlags::Up) {
             return Err(XdpError::Down { interface: name });
         }
+        if link.header.link_layer_type != LinkLayerType::Ether {
+            return Err(XdpError::NotEthernet { interface: name });
+        }
         let index = link.header.index;
         let mut interface =
             Interface { name, index, mac: Mac::default(), mtu_bytes: 0, queues: 1, addresses: Vec::new() };
-        let mut is_ethernet = false;
         for attribute in link.attributes {
             match attribute {
                 LinkAttribute::Address(address) => {
                     if let Ok(mac) = Mac::try_from(address) {
                         interface.mac = mac;
-                        is_ethernet = true;
                     }
                 }
                 LinkAttribute::Mtu(bytes) => interface.mtu_bytes = bytes,
                 LinkAttribute::NumRxQueues(queues) => interface.queues = queues.max(1),
                 _ => {}
             }
-        }
-        if !is_ethernet {
-            return Err(XdpError::NotEthernet { interface: interface.name });
         }
         let addresses =
             netlink.dump(RouteNetlinkMessage::GetAddress(AddressMessage::default())).map_err(asking)?;

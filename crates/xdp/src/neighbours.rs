@@ -69,14 +69,13 @@ impl Neighbours {
 
     #[cold]
     fn find_out(&mut self, peer: IpAddr, now: Instant) -> Way {
-        let neighbour = match self.next_hop(peer) {
-            Some(next_hop) => self.neighbour(next_hop),
-            None => Neighbour::Unknown,
-        };
+        let neighbour = self.next_hop(peer).map(|next_hop| self.neighbour(next_hop));
         let (way, this_time, lasts) = match neighbour {
-            Neighbour::Confirmed(mac) => (Way::Direct(mac), Way::Direct(mac), KNOWN_FOR),
-            Neighbour::Stale(mac) => (Way::Direct(mac), Way::Kernel, KNOWN_FOR),
-            Neighbour::Unknown => (Way::Kernel, Way::Kernel, UNKNOWN_FOR),
+            // Not on our link.
+            None => (Way::Kernel, Way::Kernel, KNOWN_FOR),
+            Some(Neighbour::Confirmed(mac)) => (Way::Direct(mac), Way::Direct(mac), KNOWN_FOR),
+            Some(Neighbour::Stale(mac)) => (Way::Direct(mac), Way::Kernel, KNOWN_FOR),
+            Some(Neighbour::Unknown) => (Way::Kernel, Way::Kernel, UNKNOWN_FOR),
         };
         if self.known.len() >= MOST_KNOWN {
             self.known.clear();

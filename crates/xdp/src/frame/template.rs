@@ -93,12 +93,12 @@ impl Template {
     pub fn write(&self, datagram: &[u8], out: &mut [u8]) -> Option<usize> {
         let headers = self.len();
         let udp_bytes = u16::try_from(UDP + datagram.len()).ok()?;
-        let ipv4_bytes = udp_bytes.checked_add(IPV4 as u16)?;
         let frame = out.get_mut(..headers + datagram.len())?;
         let (header, body) = frame.split_at_mut(headers);
         header.copy_from_slice(&self.bytes[..headers]);
         let (ip, udp) = header[ETHERNET..].split_at_mut(self.ip_bytes);
         if self.ip_bytes == IPV4 {
+            let ipv4_bytes = udp_bytes.checked_add(IPV4 as u16)?;
             ip[IPV4_LENGTH..IPV4_LENGTH + 2].copy_from_slice(&ipv4_bytes.to_be_bytes());
             let sum = Sum::default().with(ip).complement();
             ip[IPV4_CHECKSUM..IPV4_CHECKSUM + 2].copy_from_slice(&sum);

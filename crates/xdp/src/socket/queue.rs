@@ -338,8 +338,8 @@ impl Queue {
 }
 
 impl Sending {
-    /// Takes back what has left. Returns whether there was anything.
-    fn reclaim(&mut self, completed: &mut Consuming<u64>) -> bool {
+    /// Takes back what has left.
+    fn reclaim(&mut self, completed: &mut Consuming<u64>) {
         let mut any = false;
         while let Some(address) = completed.pop() {
             any = true;
@@ -354,7 +354,6 @@ impl Sending {
         if any {
             completed.release();
         }
-        any
     }
 }
 
