@@ -26,10 +26,6 @@ impl Writer {
         }
         self
     }
-    /// Adds bytes, the first lowest.
-    pub fn bytes(self, bytes: &[u8]) -> Self {
-        bytes.iter().fold(self, |writer, &byte| writer.put(byte, 8))
-    }
     /// The words, filled up with zeroes to `count`. Panics if there are more.
     pub fn words(mut self, count: usize) -> Vec<u32> {
         assert!(self.words.len() <= count, "{} words, at most {count}", self.words.len());

@@ -31,8 +31,11 @@ impl PathEntry {
     }
     /// Nothing was heard of it for more than two of its delays.
     pub fn is_silent(&self, now: u32) -> bool {
-        // Now is after it, by less than half of what 32 bits tell.
-        self.up && self.due.wrapping_sub(now) >> 31 == 1
+        self.up && self.is_past(now)
+    }
+    /// Now is after `due`, by less than half of what 32 bits tell.
+    fn is_past(&self, now: u32) -> bool {
+        self.due.wrapping_sub(now) >> 31 == 1
     }
 }
 
@@ -77,8 +80,8 @@ impl Paths {
     /// probed, and its delay counts as double until it answers.
     pub fn look(&mut self, now: u32, destination: usize, first: usize) -> Option<usize> {
         let paths = 1 << self.levels;
-        let looked = (0..LOOKED_AT).map(|i| (first + i) % paths);
-        let silent = looked.into_iter().find(|&path| self.entry(destination, path).is_silent(now))?;
+        let mut looked = (0..LOOKED_AT).map(|i| (first + i) % paths);
+        let silent = looked.find(|&path| self.entry(destination, path).is_silent(now))?;
         let entry = self.entry_mut(destination, silent);
         entry.set(now, entry.real.doubled(), false);
         Some(silent)
@@ -88,8 +91,7 @@ impl Paths {
     pub fn sweep(&mut self, now: u32, destination: usize, path: usize) {
         let entry = self.entry_mut(destination, path);
         let oldest = now.wrapping_sub(OLD);
-        let is_past = entry.due.wrapping_sub(now) >> 31 == 1;
-        if is_past && (1..1 << 31).contains(&oldest.wrapping_sub(entry.due)) {
+        if entry.is_past(now) && (1..1 << 31).contains(&oldest.wrapping_sub(entry.due)) {
             entry.due = oldest;
         }
     }

@@ -43,6 +43,13 @@ pub struct RateEntry {
     pub next_decrease: u64,
 }
 
+impl RateEntry {
+    /// Of a flow that begins at this rate.
+    fn at(rate: u64) -> Self {
+        RateEntry { current: rate, expected: rate, stage: 0, next_increase: 0, next_decrease: 0 }
+    }
+}
+
 /// The flows of a host.
 #[derive(Clone, Debug)]
 pub struct Rates {
@@ -56,8 +63,7 @@ impl Rates {
     /// For so many flows on a line of this rate, each at the line's rate; no rate falls below `floor`.
     pub fn new(flows: usize, line: u64, floor: u64, cut: Cut) -> Self {
         assert!((1..1 << 40).contains(&line) && floor <= line, "line {line}, floor {floor}");
-        let entry = RateEntry { current: line, expected: line, stage: 0, next_increase: 0, next_decrease: 0 };
-        Rates { line, floor, cut, flows: vec![entry; flows].into_boxed_slice() }
+        Rates { line, floor, cut, flows: vec![RateEntry::at(line); flows].into_boxed_slice() }
     }
 
     /// The state of a flow.
@@ -67,13 +73,7 @@ impl Rates {
 
     /// A flow begins, at the line's rate.
     pub fn open(&mut self, flow: usize) {
-        self.flows[flow] = RateEntry {
-            current: self.line,
-            expected: self.line,
-            stage: 0,
-            next_increase: 0,
-            next_decrease: 0,
-        };
+        self.flows[flow] = RateEntry::at(self.line);
     }
 
     /// An acknowledgement of a flow has been taken in.
@@ -83,11 +83,12 @@ impl Rates {
         let instant = |now: u64, delay: Ticks| (now + twice(delay)) & ((1 << 48) - 1);
         if delays.fastest > delays.threshold {
             if now >= entry.next_decrease {
-                let share = u128::from(self.line) * u128::from(delays.threshold.get())
-                    / u128::from(delays.fastest.get());
                 let share = match self.cut {
                     Cut::Half => 0,
-                    Cut::ToShare => share as u64,
+                    Cut::ToShare => {
+                        let line = u128::from(self.line) * u128::from(delays.threshold.get());
+                        (line / u128::from(delays.fastest.get())) as u64
+                    }
                 };
                 let least = self.floor.max(share.min(entry.current));
                 entry.expected = entry.current;

@@ -198,8 +198,7 @@ fn random_operations_leave_no_difference() {
 #[test]
 #[ignore = "minutes: `make hardware-test`"]
 fn ten_million_random_operations_leave_no_difference() {
-    let operations =
-        std::env::var("COSIM_OPERATIONS").map_or(10_000_000, |count| count.parse().expect("a number"));
+    let operations = support::operations();
     for levels in [3, 6, 8] {
         let Some(mut bench) = Bench::new(levels) else { return };
         let mut rng = Rng::for_component(2, "cosim-paths", levels as u64);

@@ -146,8 +146,7 @@ fn random_operations_leave_no_difference() {
 #[test]
 #[ignore = "minutes: `make hardware-test`"]
 fn ten_million_acknowledgements_leave_no_difference() {
-    let operations =
-        std::env::var("COSIM_OPERATIONS").map_or(10_000_000, |count| count.parse().expect("a number"));
+    let operations = support::operations();
     random(operations, 3, 2);
     println!("{operations} acknowledgements, no difference");
 }

@@ -158,8 +158,7 @@ fn random_operations_leave_no_difference() {
 #[test]
 #[ignore = "minutes: `make hardware-test`"]
 fn ten_million_operations_leave_no_difference() {
-    let operations =
-        std::env::var("COSIM_OPERATIONS").map_or(10_000_000, |count| count.parse().expect("a number"));
+    let operations = support::operations();
     random(operations);
     println!("{operations} operations, no difference");
 }

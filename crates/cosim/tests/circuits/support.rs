@@ -13,3 +13,8 @@ pub(crate) fn build(circuit: &Circuit<'_>) -> Option<Model> {
         Err(error) => panic!("{error}"),
     }
 }
+
+/// How many operations a long test does: `COSIM_OPERATIONS`, ten million unless it says otherwise.
+pub(crate) fn operations() -> usize {
+    std::env::var("COSIM_OPERATIONS").map_or(10_000_000, |count| count.parse().expect("a number"))
+}
