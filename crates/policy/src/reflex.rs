@@ -87,13 +87,13 @@ fn near(cc: &CcConfig, edge: Leg, packet: Duration) -> CcConfig {
     }
 }
 
-/// As its congestion control: `edge_cc` is for simulated sites, whose edge answers.
 impl AsFluid for ReflexConfig {
     fn as_fluid(&self) -> Fluid {
         Fluid { spread: self.picker.spread(), control: self.cc.control() }
     }
 }
 
+/// As its congestion control: `edge_cc` is for simulated sites, whose edge answers.
 impl Adapt for ReflexConfig {
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
         self.cc.adapt_to_fabric(fabric);

@@ -130,6 +130,12 @@ const HOST_QUEUE_RTTS: f64 = 5.0;
 /// Packets that may overtake one without its path being slow: several batches.
 const HOST_LATE_PACKETS: u32 = 512;
 
+impl AsFluid for UdmpConfig {
+    fn as_fluid(&self) -> Fluid {
+        Fluid { spread: Some(Spread::ByCapacity), control: Control::BY_DELAY }
+    }
+}
+
 /// It decides by round-trip times to a fraction of the shortest, and every acknowledgement that seems late takes a packet
 /// off the way. Hosts made of software are late by more than that all the time: what is on the way would dwindle to one
 /// packet, on whichever path it happens to be. So times up to their delay above the shortest are one and the same to it
@@ -141,12 +147,6 @@ const HOST_LATE_PACKETS: u32 = 512;
 /// back only once queues are several times as long as the packets allowed would make them on links of a quarter of the
 /// line's rate. Over four paths of 100, 100, 50 and 10 Mb/s behind 1 Gb/s that is the difference between 60 and 100 % of
 /// their sum.
-impl AsFluid for UdmpConfig {
-    fn as_fluid(&self) -> Fluid {
-        Fluid { spread: Some(Spread::ByCapacity), control: Control::BY_DELAY }
-    }
-}
-
 impl Adapt for UdmpConfig {
     fn host_delay(&self) -> HostDelay {
         HostDelay::InRoundTrip

@@ -20,13 +20,13 @@ const LINE: Rate = Rate::from_gbps(25);
 /// The longest round trip between idle hosts of the network HPCC's values were simulated in (SIGCOMM 2019, section 5.1).
 const ROUND_TRIP: Duration = Duration::from_us(12);
 
-/// Its clocks are made for lines of 10 Gb/s and more: on a slower one they must not tick between two packets.
 impl Controls for DcqcnConfig {
     fn control(&self) -> Control {
         Control::BY_NOTIFICATIONS
     }
 }
 
+/// Its clocks are made for lines of 10 Gb/s and more: on a slower one they must not tick between two packets.
 impl Adapt for DcqcnConfig {
     fn adapt_to_host(&mut self, host: &HostEnv) {
         *self = self.scaled_to(host.line_rate, host.network_rtt);

@@ -168,15 +168,15 @@ impl TimelyParams {
     }
 }
 
-/// Thresholds are above the time of a packet on a slow line, and above the delay of hosts. It has no bound by itself on
-/// what is on the way, and at the line's rate what a socket holds is full before a delay is above thresholds as high as
-/// these: so it gets one.
 impl Controls for TimelyConfig {
     fn control(&self) -> Control {
         Control::BY_NOTIFICATIONS
     }
 }
 
+/// Thresholds are above the time of a packet on a slow line, and above the delay of hosts. It has no bound by itself on
+/// what is on the way, and at the line's rate what a socket holds is full before a delay is above thresholds as high as
+/// these: so it gets one.
 impl Adapt for TimelyConfig {
     fn host_delay(&self) -> HostDelay {
         HostDelay::InThresholds
