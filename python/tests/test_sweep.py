@@ -68,7 +68,9 @@ def test_runs_are_kept_whole_where_the_sweep_says_so(tmp_path: Path) -> None:
     for run in (tmp_path / "out" / "runs").iterdir():
         names = {file.name for file in run.iterdir()}
         assert {"run.json", "summary.json", "report.html", "activities.parquet"} <= names
-    tables = pw.sweep({**SWEEP, "seeds": 1, "tables": ["activities", "critical"]}, out=tmp_path / "some", progress=False)
+    tables = pw.sweep(
+        {**SWEEP, "seeds": 1, "tables": ["activities", "critical"]}, out=tmp_path / "some", progress=False
+    )
     assert tables.scan("activities").collect() is not None
     assert tables.scan("critical").collect() is not None
 
