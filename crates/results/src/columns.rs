@@ -311,6 +311,12 @@ pub const LINKS: &[Column<LinkTotals>] = &[
         "Packets marked Congestion Experienced at its egress port.",
         Get::U64(|run, l| run.of_packets(l.ecn_marked_packets)),
     ),
+    nullable(
+        "trimmed_packets",
+        "packets",
+        "Packets of which its egress port, for want of room, sent the header alone.",
+        Get::U64(|run, l| run.of_packets(l.trimmed_packets)),
+    ),
     nullable("pfc_pauses", "", "Times PFC paused it.", Get::U64(|run, l| run.of_packets(l.pfc_pauses))),
     nullable(
         "paused_ns",

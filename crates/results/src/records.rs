@@ -426,6 +426,8 @@ pub struct LinkTotals {
     pub dropped_packets: u64,
     /// Packets marked Congestion Experienced at its egress port.
     pub ecn_marked_packets: u64,
+    /// Packets of which its egress port, for want of room, sent the header alone.
+    pub trimmed_packets: u64,
     /// Times PFC paused it (XOFF from the far end).
     pub pfc_pauses: u64,
     /// Time it was paused, summed over priority classes.

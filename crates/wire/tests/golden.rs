@@ -40,6 +40,7 @@ fn last_packet_of_a_write_with_immediate() {
             op: Operation::WriteImm,
             last: true,
             retransmit: true,
+            ack_request: false,
             rkey: 0x0123_4567_0000_beef,
             remote_addr: 0x7f00_0001_0000,
             imm: 0xcafe_f00d,
@@ -91,6 +92,7 @@ fn first_packet_of_a_write_of_four_gibibytes() {
             op: Operation::Write,
             last: false,
             retransmit: false,
+            ack_request: false,
             rkey: 0xfedc_ba98_7654_3210,
             remote_addr: 0x7f00_0001_0000,
             imm: u32::MAX,
@@ -158,7 +160,7 @@ fn acknowledgement_across_a_wrap_of_the_psn() {
 
 #[test]
 fn refusal_beyond_the_window() {
-    let nack = Nack { expected: 3, psn: 5, sack: 1, reason: NackReason::BeyondWindow };
+    let nack = Nack { expected: 3, psn: 5, sack: 1, reason: NackReason::BeyondWindow, marked: false };
     let segment =
         Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(7), body: Body::Nack(nack) };
     let route = Route { src_port: 0xffff, dscp: 48, ..plain_route() };

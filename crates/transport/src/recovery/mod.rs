@@ -229,6 +229,13 @@ impl Receiver {
     pub(crate) fn judge(&mut self, psn: u64) -> Arrival {
         both!(self, kind => kind.judge(psn))
     }
+    /// A packet that was judged `InOrder` or `Ahead` is not there, and the sender will be told so.
+    pub(crate) fn misses(&mut self, psn: u64) {
+        match self {
+            Receiver::GoBackN(receiver) => receiver.misses(psn),
+            Receiver::SelectiveRepeat(_) => {}
+        }
+    }
     /// Takes a packet that was judged `InOrder` or `Ahead`.
     #[inline]
     pub(crate) fn accept(&mut self, psn: u64) {
