@@ -41,12 +41,12 @@ pub struct Case {
 }
 
 impl Catalogue {
-    /// The cases that are part of the program. Files that their scenarios name are written into `inputs`, which is made where
-    /// there are any.
+    /// The cases that are part of the program. Some can be run only once the files that their scenarios name are somewhere
+    /// ([`Catalogue::lay_out`]).
     ///
     /// # Errors
-    /// If a file cannot be written, or cases contradict themselves, which a test excludes.
-    pub fn embedded(inputs: &Path) -> Result<Self, ValidateError> {
+    /// If they contradict themselves, which a test excludes.
+    pub fn embedded() -> Result<Self, ValidateError> {
         let mut files = BTreeMap::new();
         for folder in ["", CASES, SCENARIOS] {
             let dir = if folder.is_empty() { Some(&EMBEDDED) } else { EMBEDDED.get_dir(folder) };
@@ -56,14 +56,23 @@ impl Catalogue {
                 }
             }
         }
+        Self::new("validation", &files, Path::new(""))
+    }
+
+    /// Writes the files that scenarios of the program's own cases name into `folder`, which is made, and has the cases find them there.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn lay_out(&mut self, folder: &Path) -> Result<(), ValidateError> {
         let others = |file: &&File<'_>| file.path().extension().is_some_and(|extension| extension != "toml");
         for file in EMBEDDED.get_dir(SCENARIOS).into_iter().flat_map(Dir::files).filter(others) {
-            let path = inputs.join(file.path().file_name().unwrap_or_default());
+            let path = folder.join(file.path().file_name().unwrap_or_default());
             let written =
-                std::fs::create_dir_all(inputs).and_then(|()| std::fs::write(&path, file.contents()));
+                std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, file.contents()));
             written.map_err(|why| in_file(path.display().to_string(), why.to_string()))?;
         }
-        Self::new("validation", &files, inputs)
+        self.cases.iter_mut().for_each(|case| folder.clone_into(&mut case.base_dir));
+        Ok(())
     }
 
     /// The cases of a folder: its `peers.toml`, `cases/*.toml` and `scenarios/*.toml`.

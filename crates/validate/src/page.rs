@@ -42,12 +42,12 @@ svg .theirs{fill:none;stroke:var(--soft);stroke-width:2;stroke-dasharray:5 4}svg
 pub fn html(catalogue: &Catalogue, cases: &[&Case], outcomes: &[Outcome], settings: &Settings) -> String {
     let good = outcomes.iter().filter(|outcome| outcome.holds).count();
     let mut body = "<h1>Beside other simulators, and beside arithmetic</h1>\n".to_owned();
-    let _ = write!(
+    let _ = writeln!(
         body,
         "<p>The same flows over the same network with the same parameters, here and in simulators of others, whose results are \
          data of this project; and runs whose result arithmetic gives. <strong>{good} of {} cases hold</strong>: every ratio is in \
          its band, which is 5 % of the mean and 10 % of the median, the 99th percentile and the maximum unless the case says \
-         why not.</p>\n<pre>{}</pre>\n<p class=\"note\">pathweave {}.{}</p>\n",
+         why not.</p>\n<pre>{}</pre>\n<p class=\"note\">pathweave {}.{}</p>",
         outcomes.len(),
         escape(&settings.command),
         escape(&settings.version),
@@ -101,9 +101,9 @@ fn section(case: &Case, outcome: &Outcome) -> String {
             let ours = outcome.trials.first().map_or(0.0, |trial| trial.cpu_s);
             format!(" CPU: {:.1} s there, {ours:.2} s here, {ratio:.0} times.", theirs.cpu_s)
         });
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "<details><summary>How {} was run</summary><pre>{}</pre><p>{}</p><p class=\"note\">{} flows, {}.{speed}</p></details>\n",
+            "<details><summary>How {} was run</summary><pre>{}</pre><p>{}</p><p class=\"note\">{} flows, {}.{speed}</p></details>",
             escape(&theirs.peer),
             escape(&theirs.command),
             escape(&theirs.parameters),
@@ -119,7 +119,7 @@ fn figures(case: &Case, trial: &Trial) -> String {
     if let Some(title) = &trial.title {
         let shows = case.file.experiment.iter().find(|experiment| experiment.title == *title);
         let shows = shows.map_or("", |experiment| &experiment.shows);
-        let _ = write!(text, "<p><strong>Experiment: {}.</strong> {}</p>\n", escape(title), escape(shows));
+        let _ = writeln!(text, "<p><strong>Experiment: {}.</strong> {}</p>", escape(title), escape(shows));
     }
     if let Some(wrong) = &trial.wrong {
         let _ = writeln!(text, "<p class=\"no\">{}</p>", escape(wrong));
@@ -128,9 +128,9 @@ fn figures(case: &Case, trial: &Trial) -> String {
     text.push_str("<table><tr><th></th><th class=\"n\">theirs</th><th class=\"n\">ours</th><th class=\"n\">ratio</th><th>band</th></tr>\n");
     for row in &trial.rows {
         let class = if row.holds { "yes" } else { "no" };
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n {class}\">{}</td><td>{}</td></tr>\n",
+            "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n {class}\">{}</td><td>{}</td></tr>",
             escape(&row.figure),
             show(row, row.theirs),
             show(row, row.ours),

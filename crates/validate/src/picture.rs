@@ -173,9 +173,9 @@ pub(crate) fn curves(ours: &Curve, theirs: &Curve) -> String {
             time(us)
         );
     }
-    let _ = write!(
+    let _ = writeln!(
         text,
-        "<path class=\"theirs\" d=\"{}\"/><path class=\"ours\" d=\"{}\"/></svg>\n",
+        "<path class=\"theirs\" d=\"{}\"/><path class=\"ours\" d=\"{}\"/></svg>",
         line(theirs),
         line(ours)
     );

@@ -23,7 +23,7 @@ fn every_case_has_a_scenario_that_can_be_run() {
         }
     }
     for peer in catalogue.peers().keys() {
-        assert!(!catalogue.select(&[peer.clone()], false).unwrap().is_empty(), "{peer} has no case");
+        assert!(!catalogue.select(std::slice::from_ref(peer), false).unwrap().is_empty(), "{peer} has no case");
     }
     names.dedup();
     assert_eq!(names.len(), catalogue.cases().len());
@@ -32,7 +32,8 @@ fn every_case_has_a_scenario_that_can_be_run() {
 #[test]
 fn what_is_embedded_is_what_is_committed() {
     let folder = tempfile::tempdir().unwrap();
-    let embedded = Catalogue::embedded(&folder.path().join("inputs")).unwrap();
+    let mut embedded = Catalogue::embedded().unwrap();
+    embedded.lay_out(&folder.path().join("inputs")).unwrap();
     let names =
         |catalogue: &Catalogue| catalogue.cases().iter().map(|case| case.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&embedded), names(&committed()));

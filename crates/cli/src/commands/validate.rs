@@ -47,16 +47,19 @@ pub(crate) struct ValidateArgs {
 }
 
 pub(crate) fn validate(args: &ValidateArgs) -> Result<Outcome, Failure> {
-    let catalogue = match &args.cases {
+    let mut catalogue = match &args.cases {
         Some(folder) => Catalogue::read(&crate::folder::existing(folder, "read cases from")?),
-        None => {
-            check(&args.out)?;
-            Catalogue::embedded(&args.out.join("inputs"))
-        }
-    };
-    let catalogue = catalogue.map_err(failure)?;
+        None => Catalogue::embedded(),
+    }
+    .map_err(failure)?;
     if args.names.first().is_some_and(|name| name == "list") {
         return list(&catalogue, &args.names[1..], args);
+    }
+    // What is asked for is known to exist before a folder is made.
+    catalogue.select(&args.names, args.quick).map_err(failure)?;
+    check(&args.out)?;
+    if args.cases.is_none() {
+        catalogue.lay_out(&args.out.join("inputs")).map_err(failure)?;
     }
     let cases = catalogue.select(&args.names, args.quick).map_err(failure)?;
     if cases.is_empty() {
@@ -65,7 +68,6 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<Outcome, Failure> {
             if args.names.is_empty() { "the cases".to_owned() } else { args.names.join(", ") }
         )));
     }
-    check(&args.out)?;
     let interrupt =
         Interrupt::listen_saying("stopping: finished cases are judged; Ctrl-C again stops at once")?;
     let verdicts = run_all(&cases, args, &interrupt)?;
