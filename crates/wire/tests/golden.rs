@@ -3,7 +3,7 @@
 mod common;
 
 use common::plain_route;
-use pathweave_units::{PathId, QpNum, Time};
+use pathweave_units::{PathId, QpNum, Time, TrimmedAt};
 use pathweave_wire::{
     Ack, Body, Cause, Control, Data, Ecn, Missing, Nack, NackReason, Notices, Operation, Packet, RdData,
     Route, Segment, emit,
@@ -177,6 +177,31 @@ fn refusal_beyond_the_window() {
             "70 02 00 07 00 00 0a bc",
             "00 00 00 03 00 00 00 00 00 00 00 01",
             "58 11 e3 91",
+        ],
+    );
+}
+
+#[test]
+fn refusal_of_a_trimmed_packet_that_was_marked() {
+    let reason = NackReason::Trimmed(TrimmedAt::LastHop);
+    let nack = Nack { expected: 3, psn: 5, sack: 1, reason, marked: true };
+    let segment =
+        Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(7), body: Body::Nack(nack) };
+    let route = Route { src_port: 0xffff, dscp: 48, ..plain_route() };
+    check(
+        &segment,
+        &route,
+        &[],
+        0,
+        &[
+            "45 c0 00 44 00 00 40 00 40 11 1e dc 0a 01 02 03 0a 04 05 06",
+            "ff ff 12 b7 00 30 00 00",
+            "d1 00 ff ff 00 00 0d ef 00 00 00 05",
+            "72 00 00 00",
+            // flags: marked
+            "70 02 00 07 08 00 0a bc",
+            "00 00 00 03 00 00 00 00 00 00 00 01",
+            "18 42 cb 3b",
         ],
     );
 }

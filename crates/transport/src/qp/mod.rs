@@ -414,8 +414,8 @@ impl<P: Policy> Qp<P> {
 /// Time from a packet to the answer to it when nothing queues, zero if not known: the other end holds answers back as this
 /// one does.
 fn first_wait(idle_rtt: Duration, acks: AckPolicy) -> Duration {
-    let may_be_held = acks.every_packets > 1 || acks.every_bytes.is_some();
-    if may_be_held && idle_rtt > Duration::ZERO { idle_rtt + acks.max_delay } else { idle_rtt }
+    let is_held = acks.every_packets > 1 && idle_rtt > Duration::ZERO;
+    if is_held { idle_rtt + acks.max_delay } else { idle_rtt }
 }
 
 /// The earliest instant a timer may be set to: one that has fired must not fire again at once.
