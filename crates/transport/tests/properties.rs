@@ -141,7 +141,7 @@ fn build(setup: &Setup) -> Pair {
     let mut channel = Channel::new(setup.seed);
     channel.jitter = Duration::from_ns(setup.jitter_ns);
     (channel.loss, channel.duplicate, channel.mark) = (setup.loss, setup.duplicate, setup.mark);
-    channel.trim = if setup.seed % 3 == 0 { 0.1 } else { 0.0 };
+    channel.trim = if setup.seed.is_multiple_of(3) { 0.1 } else { 0.0 };
     Pair::new(channel, (3 * MOST_WORK * ROOM) as usize, |config| {
         config.recovery = setup.recovery;
         config.acks = AckPolicy::by_packets(setup.every_packets, Duration::from_us(5));

@@ -257,15 +257,14 @@ impl Law {
         done
     }
 
-    /// A packet was trimmed that left so long ago; `cuts`: the window pays for it.
-    pub(super) fn on_trim(&mut self, now: Time, wire_bytes: u32, rtt: Duration, cuts: bool) {
+    /// A packet was trimmed that left so long ago.
+    pub(super) fn on_trim(&mut self, now: Time, wire_bytes: u32, rtt: Duration) {
         let bytes = u64::from(wire_bytes);
         self.learn_base(rtt);
         self.ignored += bytes;
         self.note_delay(self.params.network_rtt.as_ps() as f64, true);
         self.trimmed = true;
-        let may_adapt = cuts || self.params.profile == NsccProfile::Htsim;
-        if !(may_adapt && self.quick_adapt(now, true, true, 0.0)) && cuts {
+        if !self.quick_adapt(now, true, true, 0.0) {
             self.cut(bytes);
             self.bound();
         }

@@ -17,7 +17,7 @@ mod law;
 #[cfg(test)]
 mod tests;
 
-use pathweave_units::{Duration, Rate, Time, TrimmedAt};
+use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
 use crate::error::check;
@@ -180,18 +180,6 @@ pub struct Nscc {
     pending: Option<Pending>,
     line: Rate,
     mtu_bytes: u64,
-    /// Whether a trim at the last hop is the business of a receiver that grants credit.
-    receiver: Receiver,
-}
-
-/// Whether the receiver also controls the rate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Receiver {
-    /// It does not.
-    #[default]
-    Passive,
-    /// It grants credit, so congestion of the last hop is its business.
-    GrantsCredit,
 }
 
 impl Nscc {
@@ -202,7 +190,6 @@ impl Nscc {
             pending: None,
             line: env.line_rate,
             mtu_bytes: u64::from(env.mtu_wire_bytes),
-            receiver: Receiver::Passive,
         }
     }
 
@@ -251,11 +238,9 @@ impl CongestionControl for Nscc {
             FeedbackKind::Ack { timed, marked } => {
                 self.heard(now, bytes, timed.then_some(feedback.rtt), marked);
             }
-            FeedbackKind::Trimmed { at, .. } => {
+            FeedbackKind::Trimmed { .. } => {
                 self.settle();
-                let granted = self.receiver == Receiver::GrantsCredit;
-                let cuts = !(granted && at == TrimmedAt::LastHop);
-                self.law.on_trim(now, bytes, feedback.rtt, cuts);
+                self.law.on_trim(now, bytes, feedback.rtt);
             }
             FeedbackKind::Lost => {
                 self.settle();

@@ -134,7 +134,7 @@ fn where_little_came_through_the_window_becomes_that() {
     assert!(collapses(28_125) > 90_000);
     // The first check only begins.
     let mut law = law();
-    law.on_trim(Time::from_us(3), 4_160, US(20), true);
+    law.on_trim(Time::from_us(3), 4_160, US(20));
     assert_eq!(law.window_bytes(), 225_000 - 4_160);
 }
 
@@ -158,13 +158,11 @@ fn marks_of_what_was_in_flight_then_are_ignored() {
 }
 
 #[test]
-fn a_trim_costs_its_bytes_unless_the_receiver_sees_to_it() {
+fn a_trim_costs_its_bytes() {
     let mut law = law().at(100_000, Time::from_us(1_000));
     law.on_sent(4_150);
-    law.on_trim(Time::from_us(1_001), 4_150, US(13), true);
+    law.on_trim(Time::from_us(1_001), 4_150, US(13));
     assert_eq!((law.window_bytes(), law.in_flight_bytes()), (95_850, 0));
-    law.on_trim(Time::from_us(1_002), 4_150, US(13), false);
-    assert_eq!(law.window_bytes(), 95_850);
 }
 
 #[test]
