@@ -3,7 +3,7 @@
 use pathweave_sim::{NamedScheme, SimSpec};
 use pathweave_topo::presets;
 use pathweave_units::{Bytes, HostId, Rng, Time};
-use pathweave_workload::{GraphBuilder, GroupId, MessageGraph, NewMessage, Stream, TaskId};
+use pathweave_workload::{Draft, GraphBuilder, GroupId, MessageGraph, NewMessage, Stream};
 
 /// A benchmark of the simulator.
 pub(crate) struct Bench {
@@ -129,9 +129,9 @@ impl Bench {
                 for ring in 0..hosts / members {
                     let (block, rail) = (ring / rails, ring % rails);
                     let host = |member: u32| (block * members + member % members) * rails + rail;
-                    let mut before: Vec<Option<TaskId>> = vec![None; members as usize];
+                    let mut before: Vec<Option<Draft>> = vec![None; members as usize];
                     for _ in 0..steps {
-                        let now: Vec<TaskId> = (0..members)
+                        let now: Vec<Draft> = (0..members)
                             .map(|member| {
                                 let ends = (host(member), host(member + 1));
                                 self.message(&mut builder, group, ends, Stream::Shared(0))
@@ -158,7 +158,7 @@ impl Bench {
         group: GroupId,
         (src, dst): (u32, u32),
         stream: Stream,
-    ) -> TaskId {
+    ) -> Draft {
         let (src, dst) = (HostId(src), HostId(dst));
         let message = NewMessage { src, dst, size: self.size, start: Time::ZERO, group, stream, job: None };
         builder.message(message).expect("hosts exist and differ")
@@ -167,6 +167,8 @@ impl Bench {
 
 #[cfg(test)]
 mod tests {
+    use pathweave_workload::TaskId;
+
     use super::*;
 
     /// Two blocks of two rails with four members: every member of a ring is of its rail and block, sends to the next, and

@@ -79,8 +79,7 @@ impl Room {
             return Err(format!("{why}; --force runs it all the same"));
         }
         let fits = |taken: &mut u64| *taken + bytes > all;
-        let mut taken =
-            self.left.wait_while(self.taken(), fits).unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.left.wait_while(self.taken(), fits).unwrap_or_else(PoisonError::into_inner);
         *taken += bytes;
         Ok(Taken { room: self, bytes })
     }

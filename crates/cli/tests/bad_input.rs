@@ -300,7 +300,8 @@ fn several_mistakes_are_all_shown() {
 #[test]
 fn a_partition_names_what_exists() {
     let lab = Lab::with_small().file("parts.txt", "host0 0\n\nswich0 1\n");
-    let refused_as = |parts: &[&str]| refused(&lab, &["run", "small.toml", "--set", "run.partition=parts.txt"], parts);
+    let refused_as =
+        |parts: &[&str]| refused(&lab, &["run", "small.toml", "--set", "run.partition=parts.txt"], parts);
     refused_as(&["parts.txt:3", "no node is named \"swich0\"", "did you mean \"switch0\"?"]);
     std::fs::write(lab.path("parts.txt"), "host0 0\n").unwrap();
     refused_as(&["parts.txt", "switch0 has no part"]);

@@ -29,7 +29,12 @@ pub fn parse_parts(file: &str, text: &str, topology: &Topology) -> Result<Vec<u1
         let (name, part) = match words[..] {
             [] => continue,
             [name, part] => (name, part),
-            _ => return Err(at(line, "expected a node and the number of its part, such as \"leaf0 3\"".into())),
+            _ => {
+                return Err(at(
+                    line,
+                    "expected a node and the number of its part, such as \"leaf0 3\"".into(),
+                ));
+            }
         };
         let node = topology.node_by_name(name).map_err(|why| at(line, why.to_string()))?;
         let part: u16 = part.parse().map_err(|_| {
@@ -62,7 +67,7 @@ mod tests {
         let text = "leaf0 0\nleaf1 1 # the other rack\n\n# shared\nspine0 0\nhost1 1\n";
         assert_eq!(parse_parts("file", text, &topology).expect("sound"), [0, 1, 1, 1, 0, 1, 0]);
         for (text, expected) in [
-            ("leaf0 0\nleaf2 1\n", "file:2: no node is named \"leaf2\", did you mean \"leaf0\""),
+            ("leaf0 0\nleaf2 1\n", "file:2: no node is named \"leaf2\"; did you mean \"leaf0\"?"),
             ("leaf0 0\nleaf1 x\n", "file:2: the part of leaf1 is \"x\"; expected a number from 0 to 65535"),
             ("leaf0 -1\n", "file:1: the part of leaf0 is \"-1\""),
             ("leaf0\n", "file:1: expected a node and the number of its part"),

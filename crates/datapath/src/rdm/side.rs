@@ -415,6 +415,9 @@ impl Core {
             }
         }
         self.close_idle(now);
+        if self.addresses.is_crowded() {
+            self.make_room_for_peer();
+        }
         self.io.next_upkeep = now.saturating_add(wait);
         if now >= MAY_BEGIN_ANEW {
             self.renew();
