@@ -49,7 +49,7 @@ pub(crate) fn svg(picture: &impl Picture) -> Result<String, Failed> {
 fn png(picture: &impl Picture) -> Result<Vec<u8>, Failed> {
     let mut pixels = Pixels::new(picture.size()).ok_or("the picture has no size")?;
     draw(picture, &mut pixels)?;
-    Ok(pixels.png()?)
+    pixels.png()
 }
 
 fn draw<B: Backend>(picture: &impl Picture, backend: B) -> Result<(), Failed> {
