@@ -304,7 +304,7 @@ fn a_partition_names_what_exists() {
         |parts: &[&str]| refused(&lab, &["run", "small.toml", "--set", "run.partition=parts.txt"], parts);
     refused_as(&["parts.txt:3", "no node is named \"swich0\"", "did you mean \"switch0\"?"]);
     std::fs::write(lab.path("parts.txt"), "host0 0\n").unwrap();
-    refused_as(&["parts.txt", "switch0 has no part"]);
+    refused_as(&["parts.txt", "host1 has no part; every switch needs one"]);
     refused_set("run.partition=missing.txt", &["missing.txt"]);
 }
 
