@@ -266,7 +266,11 @@ fn what_depends_on_packets_is_refused_with_its_place_and_the_way_out() {
     for (text, set, words) in [
         (&text, vec!["observe.departures=true"], vec!["observe.departures", "leave out observe.departures"]),
         (&text, vec!["observe.flows=3"], vec!["observe.flows", "packets of messages are followed"]),
-        (&text, vec!["observe.follow=[0]"], vec!["observe.follow", "packets of messages are followed"]),
+        (
+            &text,
+            vec!["observe.follow=[0]", "observe.interval=1us"],
+            vec!["observe.follow", "packets of messages are followed"],
+        ),
         (&text, vec!["run.verify=true"], vec!["run.verify"]),
         (&text, vec!["scheme=reflex-timely"], vec!["reflex-timely", "choose another scheme"]),
         (&text, vec!["scheme=erd"], vec!["erd", "datagrams"]),
