@@ -77,6 +77,7 @@ __all__ = [
     "FlowFormat",
     "FlowSpec",
     "FlowsWorkload",
+    "Fold",
     "Forwarding",
     "ForwardingConfig",
     "Framing",
@@ -1574,6 +1575,10 @@ class Run(Table):
     Args:
         fidelity: What moves through the network: "packet" (default), each of them; or "flow", messages as fluids that
             share links, in a fraction of the time and with an error that docs/flow-fidelity.md tells.
+        fold: Ranks of training jobs ("simai", "transformer") in a run of flows that the network and the job treat
+            alike: "auto" (default) runs them once where the job has more than 4 million messages and computations,
+            "always" does in every job, "never" in none. Needs one workload without stragglers or faults, and a scheme
+            that spreads its packets.
         max_events: Simulator events after which the run ends, with the window (2us at most) in which they are reached.
             Absent: no limit.
         threads: Threads that run it side by side, 1 to 1024; of no influence on results. Absent: as many as the command
@@ -1584,6 +1589,7 @@ class Run(Table):
     """
 
     fidelity: Fidelity | None = None
+    fold: Fold | None = None
     max_events: int | None = None
     threads: int | None = None
     until: Time | None = None
@@ -2977,6 +2983,13 @@ Fidelity: TypeAlias = Literal["packet", "flow"]
 # "conweave": `flow.txt` of ConWeave: src dst pg bytes start_seconds.
 # "htsim": Connection matrix of htsim, with triggers.
 FlowFormat: TypeAlias = Literal["auto", "csv", "hpcc", "conweave", "htsim"]
+
+
+# Whether ranks that are alike are run once.
+# "auto": In large jobs.
+# "always": In every job; it is an error where none are alike.
+# "never": In none.
+Fold: TypeAlias = Literal["auto", "always", "never"]
 
 
 # How a switch chooses among equal-cost next hops.

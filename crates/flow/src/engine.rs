@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use pathweave_execution::{Due, Execution, Step};
 use pathweave_results::EndReason;
-use pathweave_sim::{Control, Monitor, SimError, SimSpec, Snapshot, Ways, full_and_ack_bytes};
+use pathweave_sim::{Control, Monitor, SimError, SimSpec, Snapshot, full_and_ack_bytes};
 use pathweave_units::{Duration, Time};
 use pathweave_workload::{Task, TaskId};
 
@@ -13,12 +13,12 @@ use crate::gauge::Level;
 use crate::heap::IndexedHeap;
 use crate::lane::{Lane, Service};
 use crate::ledger::Ledger;
-use crate::model::{Model, models};
+use crate::model::Model;
 use crate::network::Network;
 use crate::outside::Marks;
+use crate::prepare;
 use crate::queue::{Law, PortQueue};
 use crate::recovery::Recovering;
-use crate::refuse;
 use crate::short::ShortLoads;
 use crate::sizes::{Line, Sizes};
 use crate::solver::{FlowId, ResourceId, Solver, Use};
@@ -110,10 +110,7 @@ impl<'a> Engine<'a> {
     /// # Errors
     /// What is wrong for packets, too, and what depends on them.
     pub(crate) fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
-        refuse::check(spec)?;
-        let ways = Ways::new(spec)?;
-        let models = models(spec, &ways);
-        refuse::check_network(spec, &ways, &models)?;
+        let (ways, models) = prepare(spec)?;
         let execution =
             Execution::new(spec.graph.clone(), &spec.groups, ways.connections(), spec.task_notification()?);
         let spread: Vec<_> = models.iter().map(|model| model.spread).collect();

@@ -12,6 +12,7 @@
 
 mod carry;
 mod engine;
+mod fold;
 mod gauge;
 mod heap;
 mod lane;
@@ -30,9 +31,10 @@ mod solver;
 mod walk;
 
 use pathweave_results::RunResult;
-use pathweave_sim::{Monitor, SimError, SimSpec};
+use pathweave_sim::{Monitor, SimError, SimSpec, Ways};
 
 use crate::engine::Engine;
+use crate::model::{Model, models};
 
 /// Runs a spec to its end and returns what was observed. Wall and CPU time are for the caller to add.
 ///
@@ -49,5 +51,15 @@ pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimEr
 /// # Errors
 /// Those of [`run`].
 pub fn check(spec: &SimSpec) -> Result<(), SimError> {
-    Engine::new(spec).map(drop)
+    spec.task_notification()?;
+    prepare(spec).map(drop)
+}
+
+/// Routes and models of a run that is not refused.
+fn prepare(spec: &SimSpec) -> Result<(Ways<'_>, Vec<Model>), SimError> {
+    refuse::check(spec)?;
+    let ways = Ways::new(spec)?;
+    let models = models(spec, &ways);
+    refuse::check_network(spec, &ways, &models)?;
+    Ok((ways, models))
 }

@@ -97,6 +97,15 @@ fn check_faults(spec: &SimSpec) -> Result<(), SimError> {
 
 /// Refuses what can be told once schemes and switches are known: detours, and buffers that overflow where nothing pauses.
 pub(crate) fn check_network(spec: &SimSpec, ways: &Ways<'_>, models: &[Model]) -> Result<(), SimError> {
+    if spec.graph.folding().is_some() && models.iter().any(|model| model.spread.is_single()) {
+        return Err(SimError::Fidelity {
+            blame: Blame::Field("run.fold"),
+            message:
+                "ranks that are alike are run once, and switches choose single paths, which tell them apart"
+                    .to_owned(),
+            advice: "set run.fold to \"never\"".to_owned(),
+        });
+    }
     if ways.forwarding().kind == Some(Forwarding::Ugal) {
         let asks = spec.schemes.iter().find(|named| named.scheme.forwarding == Some(Forwarding::Ugal));
         let blame = asks.map_or(Blame::Kind, |named| Blame::Scheme(named.name.clone()));
@@ -108,7 +117,8 @@ pub(crate) fn check_network(spec: &SimSpec, ways: &Ways<'_>, models: &[Model]) -
     // All that talk to a host at once, each before it hears of a queue.
     let mut senders: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for message in spec.graph.messages() {
-        senders.entry((message.dst, message.group)).or_default().insert(message.src);
+        let to = spec.graph.representative(message.dst);
+        senders.entry((to, message.group)).or_default().insert((message.src, message.dst));
     }
     for ((host, group), senders) in senders {
         let link = spec.topology.link(spec.topology.ports(host.into())[0].link);

@@ -94,6 +94,8 @@ pub struct RunInfo {
     pub fidelity: Fidelity,
     /// Where that was no packets, reasons why this run is outside of what the model was measured for; for people.
     pub outside: Vec<String>,
+    /// How many ranks that are alike each recorded rank stands for, where they were run once.
+    pub stands_for: Option<u32>,
     /// Digest of the event trace: equal for equal scenario and seed, on every machine.
     pub digest: u64,
     /// Simulated time at the end, picoseconds.
@@ -123,7 +125,11 @@ impl RunInfo {
     pub fn label(&self) -> String {
         match self.fidelity {
             Fidelity::Packet => String::new(),
-            Fidelity::Flow => "fidelity: flow, uncalibrated".to_owned(),
+            Fidelity::Flow => {
+                let folded =
+                    self.stands_for.map(|ranks| format!("; each rank stands for {ranks} that are alike"));
+                format!("fidelity: flow, uncalibrated{}", folded.unwrap_or_default())
+            }
         }
     }
     /// What a group is to the run.

@@ -72,6 +72,8 @@ described! {
         pub label: String,
         /// With "flow": reasons why the run is outside of what the model was measured for; empty if there are none.
         pub outside: Vec<String>,
+        /// How many ranks that are alike each recorded rank stands for; null where each is recorded.
+        pub stands_for: Option<u64>,
         /// Digest of the event trace, 16 hexadecimal digits: equal for equal scenario and seed.
         pub digest: String,
         /// Why the run ended; the words are listed below.
@@ -232,6 +234,7 @@ impl Summary {
                 fidelity: info.fidelity,
                 label: info.label(),
                 outside: info.outside.clone(),
+                stands_for: info.stands_for.map(u64::from),
                 digest: info.digest_hex(),
                 ended: info.ended,
                 ended_detail: info.ended_detail.clone(),

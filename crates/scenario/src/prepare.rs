@@ -7,8 +7,11 @@ use std::sync::Arc;
 use pathweave_sim::{Blame, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, StopConfig};
 use pathweave_topo::{PathSets, RoutingConfig, TopoError, Topology, Wanted};
 use pathweave_units::Rng;
-use pathweave_workload::{FileError, GraphBuilder, GraphError, MessageGraph, WorkloadEnv, WorkloadError};
+use pathweave_workload::{
+    FileError, Fold, GraphBuilder, GraphError, MessageGraph, WorkloadEnv, WorkloadError,
+};
 
+use crate::fold;
 use crate::idle;
 use crate::load::Loaded;
 use crate::model::WorkloadEntry;
@@ -50,7 +53,8 @@ impl Loaded {
     pub fn draft(&self) -> Result<Prepared, Diagnostics> {
         let topology = self.topology()?;
         self.check_faults(&topology)?;
-        let (graph, of_workloads) = self.messages(&topology)?;
+        let (graph, of_workloads) = self.messages(&topology, fold::of(&self.scenario, &topology))?;
+        fold::check(&self.scenario, &graph).map_err(|finding| self.place(finding))?;
         let idle = idle::notes(&self.scenario, &topology, &graph);
         let notes = topology.notes().iter().cloned().chain(of_workloads).chain(idle).collect();
         let routing = self.routing(&topology, &graph)?;
@@ -175,12 +179,15 @@ impl Loaded {
         Ok(choice(Arc::new(sets)))
     }
 
+    /// The messages of all workloads, and notes on them.
     pub(crate) fn messages(
         &self,
         topology: &Topology,
+        fold: Fold,
     ) -> Result<(Arc<MessageGraph>, Vec<String>), Diagnostics> {
         let scenario = &self.scenario;
         let env = workload_env(&scenario.topology, topology, scenario.seed, &self.base_dir);
+        let env = WorkloadEnv { fold, ..env };
         let pools = self.pools(&env)?;
         let mut builder = GraphBuilder::new(env.hosts);
         let mut found = Vec::new();
