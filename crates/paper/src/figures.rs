@@ -123,7 +123,7 @@ pub fn figures_text(catalogue: &Catalogue, rows: &[Row]) -> Result<String, Paper
     let mut text = String::new();
     for (paper, rows) in by_paper(rows) {
         let heading = heading(catalogue, paper)?;
-        text.push_str(&format!("\n### {heading}\n\n[What came out, in words]({paper}-results.md). "));
+        text.push_str(&format!("\n### {heading}\n\n[Results and reasons]({paper}-results.md). "));
         text.push_str(&format!("`pathweave paper {paper}` with the options of a row repeats it.\n\n"));
         text.push_str("| Published | Shows | State | Options | Result |\n|---|---|---|---|---|\n");
         for row in rows {
