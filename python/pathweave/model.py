@@ -32,6 +32,7 @@ __all__ = [
     "Announce",
     "Arithmetic",
     "BdpWindow",
+    "Calibrate",
     "Cc",
     "ChakraWorkload",
     "CleanNotice",
@@ -1573,6 +1574,9 @@ class Run(Table):
     """When the run ends, besides when every message is delivered and acknowledged or has failed.
 
     Args:
+        calibrate: Whether a run of flows is measured on packets: "off" (default); or "prefix", its beginning is run
+            with packets, too, for some seconds: one number is fitted on half of the messages, and the error on the
+            others is in the label.
         fidelity: What moves through the network: "packet" (default), each of them; or "flow", messages as fluids that
             share links, in a fraction of the time and with an error that docs/flow-fidelity.md tells.
         fold: Ranks of training jobs ("simai", "transformer") in a run of flows that the network and the job treat
@@ -1588,6 +1592,7 @@ class Run(Table):
             not. Costs time and memory. Default false.
     """
 
+    calibrate: Calibrate | None = None
     fidelity: Fidelity | None = None
     fold: Fold | None = None
     max_events: int | None = None
@@ -2830,6 +2835,12 @@ Arithmetic: TypeAlias = Literal["float", "fixed"]
 
 # a size with its unit, such as "8MB" or "4KiB"
 Size: TypeAlias = str
+
+
+# Whether a run of flows is measured on packets.
+# "off": It is not.
+# "prefix": On packets of its beginning.
+Calibrate: TypeAlias = Literal["off", "prefix"]
 
 
 # A congestion control with its parameters.

@@ -31,17 +31,34 @@ mod solver;
 mod walk;
 
 use pathweave_results::RunResult;
-use pathweave_sim::{Monitor, SimError, SimSpec, Ways};
+use pathweave_sim::{Monitor, SimError, SimSpec};
 
 use crate::engine::Engine;
-use crate::model::{Model, models};
+
+/// The share of the capacity of links that flows use: all of it, or what a run of packets has shown that rate controls leave used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Efficiency(f64);
+
+impl Efficiency {
+    /// All of it.
+    pub const WHOLE: Efficiency = Efficiency(1.0);
+
+    /// This share.
+    ///
+    /// # Panics
+    /// Unless it is a number above 0.
+    pub fn new(share: f64) -> Self {
+        assert!(share > 0.0 && share.is_finite(), "a share above 0, not {share}");
+        Efficiency(share)
+    }
+}
 
 /// Runs a spec to its end and returns what was observed. Wall and CPU time are for the caller to add.
 ///
 /// # Errors
 /// What is wrong for packets, too; and what depends on packets ([`SimError::Fidelity`]).
-pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
-    let mut engine = Engine::new(spec)?;
+pub fn run(spec: &SimSpec, efficiency: Efficiency, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
+    let mut engine = Engine::new(spec, efficiency.0)?;
     let end = engine.run(monitor);
     Ok(engine.into_result(end))
 }
@@ -52,14 +69,5 @@ pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimEr
 /// Those of [`run`].
 pub fn check(spec: &SimSpec) -> Result<(), SimError> {
     spec.task_notification()?;
-    prepare(spec).map(drop)
-}
-
-/// Routes and models of a run that is not refused.
-fn prepare(spec: &SimSpec) -> Result<(Ways<'_>, Vec<Model>), SimError> {
-    refuse::check(spec)?;
-    let ways = Ways::new(spec)?;
-    let models = models(spec, &ways);
-    refuse::check_network(spec, &ways, &models)?;
-    Ok((ways, models))
+    refuse::admit(spec).map(drop)
 }

@@ -77,6 +77,8 @@ pub(crate) struct Network<'a> {
     pub(crate) ways: Ways<'a>,
     topology: &'a Topology,
     detail: Detail,
+    /// The share of the capacity of links that is used.
+    pub(crate) efficiency: f64,
     /// By egress port.
     pub(crate) resource_of: Vec<ResourceId>,
     /// By resource: whether it is the port of a switch, where queues are.
@@ -127,7 +129,12 @@ impl Folded {
 
 impl<'a> Network<'a> {
     /// Of a run in which `spread` tells how each group's messages are spread. Resources are added to the solver.
-    pub(crate) fn new(spec: &'a SimSpec, ways: Ways<'a>, spread: &[Spread], solver: &mut Solver) -> Self {
+    pub(crate) fn new(
+        spec: &'a SimSpec,
+        ways: Ways<'a>,
+        (spread, efficiency): (&[Spread], f64),
+        solver: &mut Solver,
+    ) -> Self {
         let topology = &*spec.topology;
         let class_of = classes(topology);
         let wanted = wanted(&spec.graph, &class_of, spread);
@@ -143,6 +150,7 @@ impl<'a> Network<'a> {
             ways,
             topology,
             detail,
+            efficiency,
             resource_of: Vec::new(),
             at_switch: Vec::new(),
             capacity: Vec::new(),
@@ -161,13 +169,13 @@ impl<'a> Network<'a> {
 
     /// Finds resources and pairs as the links and routes are now. The solver has no flow.
     pub(crate) fn rebuild(&mut self, solver: &mut Solver) {
-        let Network { ways, topology, walker, wanted, class_of, detail, .. } = self;
+        let Network { ways, topology, walker, wanted, class_of, detail, efficiency, .. } = self;
         let ports = ways.ports().ports(topology.nodes() - 1).end as usize;
-        let rates = port_rates(ways, topology, ports);
+        let rates = port_rates(ways, topology, (ports, *efficiency));
         let representative = ways.with_capacities(|capacities| match detail {
             Detail::EachLink => (0..ports as PortId).map(Some).collect(),
             Detail::WhatBinds => {
-                representatives(ways, topology, walker, capacities, wanted, class_of, &rates)
+                representatives(ways, topology, walker, capacities, wanted, class_of, (&rates, *efficiency))
             }
         });
         self.add_resources(solver, &representative, &rates);
@@ -459,11 +467,11 @@ fn gauges(topology: &Topology, class_of: &[u32]) -> Vec<Gauge> {
     firsts.map(gauge).collect()
 }
 
-fn port_rates(ways: &Ways<'_>, topology: &Topology, ports: usize) -> Vec<f64> {
+fn port_rates(ways: &Ways<'_>, topology: &Topology, (ports, efficiency): (usize, f64)) -> Vec<f64> {
     let mut rates = vec![0.0; ports];
     for link in 0..topology.links().len() {
         let (alive, rate) = ways.link(pathweave_topo::LinkId(link as u32));
-        let rate = if alive { bytes_a_ps(rate) } else { 0.0 };
+        let rate = if alive { efficiency * bytes_a_ps(rate) } else { 0.0 };
         let (a, b) = ways.ports().ends(link);
         rates[a as usize] = rate;
         rates[b as usize] = rate;
@@ -485,7 +493,7 @@ fn representatives(
     capacities: &mut Capacities<'_>,
     wanted: &BTreeMap<(Spread, u32, u32), (HostId, HostId)>,
     class_of: &[u32],
-    rates: &[f64],
+    (rates, efficiency): (&[f64], f64),
 ) -> Vec<Option<PortId>> {
     let mut signatures = vec![0u64; rates.len()];
     let classes = classes_of(class_of);
@@ -494,7 +502,7 @@ fn representatives(
     for host in (0..topology.hosts()).map(HostId) {
         let ports = topology.ports(host.into()).iter();
         let rate: f64 = ports.map(|port| bytes_a_ps(topology.link(port.link).rate)).sum();
-        of_class[class_of[host.index()] as usize] += rate;
+        of_class[class_of[host.index()] as usize] += efficiency * rate;
     }
     let largest = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let mut from_sources = Most::new(rates.len());

@@ -14,8 +14,8 @@ use pathweave_workload::{
 use crate::fold;
 use crate::idle;
 use crate::load::Loaded;
-use crate::model::WorkloadEntry;
 use crate::model::validate::out_of_range;
+use crate::model::{Calibrate, WorkloadEntry};
 use crate::resolved;
 use crate::run;
 use crate::surroundings::workload_env;
@@ -96,6 +96,7 @@ impl Loaded {
             threads: scenario.run.threads.and_then(NonZeroU16::new),
             verify: scenario.run.verify,
             fidelity: scenario.run.fidelity.to_sim(),
+            calibrate: scenario.run.calibrate == Calibrate::Prefix,
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };
         self.check_followed(spec.graph.messages().len())?;

@@ -339,6 +339,8 @@ fn alike_ranks_that_are_run_once_take_as_long_and_load_all_links() {
         let folded = flows(&text, &["run.fold=always"]);
         assert_eq!((whole.info.stands_for, folded.info.stands_for), (None, Some(8)));
         assert_eq!(whole.flows.len(), 8 * folded.flows.len());
+        let ranks = |result: &RunResult| Summary::from_run(result).iterations[0].ranks;
+        assert_eq!((ranks(&whole), ranks(&folded)), (64, 8));
         let time = |result: &RunResult| {
             assert_eq!(result.info.ended, EndReason::Completed);
             result.jobs[0].finish_ps.expect("it ended") as f64
@@ -371,4 +373,26 @@ fn what_tells_ranks_apart_runs_all_of_them() {
     assert!(error.contains("workload[0].gpus") && error.contains("leaves both the network"), "{error}");
     let star = format!("scheme = \"udmp\"\n{STAR}{}", messages(&[(0, 1, 1, 0)]));
     assert!(refusal(&star, &["run.fold=always"]).contains("\"simai\" and \"transformer\""));
+}
+
+/// An all-to-all of which packets of the beginning are run: what they took on messages that were held out is in the label.
+#[test]
+fn a_run_of_packets_of_the_beginning_tells_the_error() {
+    let text = format!(
+        "scheme = \"rps\"\n{LEAVES}[[workload]]\nkind = \"all-to-all\"\nsize = \"256KB\"\nrepetitions = 4\n"
+    );
+    let plain = flows(&text, &[]);
+    assert_eq!((plain.info.calibration, plain.info.label().as_str()), (None, "fidelity: flow, uncalibrated"));
+    let run = flows(&text, &["run.calibrate=prefix"]);
+    let calibration = run.info.calibration.expect("960 messages are enough");
+    assert!((0.8..1.05).contains(&calibration.efficiency), "{calibration:?}");
+    assert!(calibration.held_out >= 20 && calibration.mean_error.abs() < 0.03, "{calibration:?}");
+    assert!(run.info.label().contains("messages held out: mean"), "{}", run.info.label());
+    // All of it is in that run of packets, so that the error of the whole is known.
+    let packets = result(&text, &[]);
+    let mean = |run: &RunResult| mean_fct(&Summary::from_run(run));
+    assert!((mean(&run) / mean(&packets) - 1.0).abs() < 0.03, "{} {}", mean(&run), mean(&packets));
+    // Where no message ends in it, nothing is known.
+    let short = flows(&text, &["run.calibrate=prefix", "run.max_events=10"]);
+    assert_eq!(short.info.calibration, None);
 }

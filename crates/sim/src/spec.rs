@@ -53,6 +53,8 @@ pub struct SimSpec {
     pub verify: bool,
     /// What moves through the network.
     pub fidelity: Fidelity,
+    /// With [`Fidelity::Flow`]: packets of the beginning tell how far flows are from packets.
+    pub calibrate: bool,
     /// The scenario this came from, for its records.
     pub scenario_toml: String,
 }
@@ -77,6 +79,7 @@ impl SimSpec {
             threads: None,
             verify: false,
             fidelity: Fidelity::Packet,
+            calibrate: false,
             scenario_toml: String::new(),
         }
     }

@@ -12,6 +12,10 @@ pub struct RunConfig {
     /// in a fraction of the time and with an error that docs/flow-fidelity.md tells.
     #[serde(skip_serializing_if = "Fidelity::is_packet")]
     pub fidelity: Fidelity,
+    /// Whether a run of flows is measured on packets: "off" (default); or "prefix", its beginning is run with packets, too,
+    /// for some seconds: one number is fitted on half of the messages, and the error on the others is in the label.
+    #[serde(skip_serializing_if = "Calibrate::is_off")]
+    pub calibrate: Calibrate,
     /// Ranks of training jobs ("simai", "transformer") in a run of flows that the network and the job treat alike: "auto"
     /// (default) runs them once where the job has more than 4 million messages and computations, "always" does in every
     /// job, "never" in none. Needs one workload without stragglers or faults, and a scheme that spreads its packets.
@@ -31,6 +35,23 @@ pub struct RunConfig {
     /// Check that every byte of every message is delivered exactly once, and stop with an internal error if not. Costs
     /// time and memory. Default false.
     pub verify: bool,
+}
+
+/// Whether a run of flows is measured on packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Calibrate {
+    /// It is not.
+    #[default]
+    Off,
+    /// On packets of its beginning.
+    Prefix,
+}
+
+impl Calibrate {
+    fn is_off(&self) -> bool {
+        *self == Calibrate::Off
+    }
 }
 
 /// Whether ranks that are alike are run once.
