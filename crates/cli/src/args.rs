@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use crate::commands::{
     CheckArgs, CompareArgs, ConvertArgs, DemoArgs, ExplainArgs, ListArgs, ManArgs, PaperArgs, PlanArgs,
-    RunArgs, ScanPeriodArgs, ShowArgs, SweepArgs,
+    RunArgs, ScanPeriodArgs, ShowArgs, SweepArgs, ValidateArgs,
 };
 use crate::options::Colour;
 
@@ -26,7 +26,7 @@ pub(crate) struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    internal error
+  1    internal error; of validate: a ratio left its band
   2    bad input: scenario, a file it names, command line, or output that cannot be written
   3    the run ended with unfinished flows, or runs of a sweep failed; it says which and why
   130  interrupted (Ctrl-C); what was finished is written and marked partial";
@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Repeat a published evaluation and compare every number that it states
     Paper(PaperArgs),
+    /// Hold runs against other simulators and against exact laws
+    Validate(ValidateArgs),
     /// Run a scenario with all combinations of field values; resume an interrupted sweep
     Sweep(SweepArgs),
     /// Compare fabrics, rates and schemes by iteration time and cost; resume an interrupted plan

@@ -14,6 +14,8 @@ pub(crate) enum Outcome {
     Unfinished,
     /// The user interrupted it.
     Interrupted,
+    /// Figures are farther from those of others than they may be. The command has said which.
+    OutOfBand,
     /// A command of the user's ran and ended with this exit code.
     Command(u8),
 }
@@ -36,6 +38,7 @@ impl Outcome {
         match self {
             Outcome::Done => 0,
             Outcome::Unfinished => 3,
+            Outcome::OutOfBand => 1,
             Outcome::Interrupted => 130,
             Outcome::Command(code) => code,
         }

@@ -66,6 +66,7 @@ fn several_runs(command: &Command) -> Option<&'static str> {
         Command::Demo(_) => Some("demo"),
         Command::Paper(_) => Some("paper"),
         Command::Sweep(_) => Some("sweep"),
+        Command::Validate(_) => Some("validate"),
         Command::ScanPeriod(_) => Some("scan-period"),
         _ => None,
     }
@@ -94,6 +95,7 @@ fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::Convert(args) => commands::convert(args),
         Command::Demo(args) => commands::demo(args),
         Command::Paper(args) => commands::paper(args),
+        Command::Validate(args) => commands::validate(args),
         Command::Sweep(args) => commands::sweep(args),
         Command::Plan(args) => commands::plan(args),
         Command::ScanPeriod(args) => commands::scan_period(args),

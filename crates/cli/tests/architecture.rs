@@ -79,13 +79,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sweep", &["units", "scenario", "results"]),
     // Plans runs and judges their results, and keeps finished runs as sweeps do; whoever uses it executes them.
     ("paper", &["policy", "scenario", "results", "sweep"]),
+    // Judges runs by figures of others and by laws; whoever uses it executes them.
+    ("validate", &["scenario", "results"]),
     // Measurements over the datapath, and the report of them.
     ("perf", &["heap", "datapath", "xdp"]),
     (
         "cli",
         &[
-            "heap", "units", "scenario", "results", "sim", "paper", "sweep", "lab", "datapath", "xdp", "ofi",
-            "perf",
+            "heap", "units", "scenario", "results", "sim", "paper", "validate", "sweep", "lab", "datapath",
+            "xdp", "ofi", "perf",
         ],
     ),
     // Bindings: what Python sees of scenarios, runs, sweeps, results and pickers; and the program, for the wheel.
@@ -329,7 +331,7 @@ fn every_crate_has_the_workspace_lints() {
 #[test]
 fn no_file_names_a_machine() {
     let mut found = Vec::new();
-    let folders = ["crates", "docs", "scenarios", "fuzz", "papers", "python", ".ci", "tests"];
+    let folders = ["crates", "docs", "scenarios", "fuzz", "papers", "validation", "python", ".ci", "tests"];
     let mut files: Vec<PathBuf> = folders
         .iter()
         .flat_map(|folder| {

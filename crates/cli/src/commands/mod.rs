@@ -15,6 +15,7 @@ mod plan;
 mod run;
 mod scan_period;
 mod sweep;
+mod validate;
 
 pub(crate) use check::{CheckArgs, check};
 pub(crate) use compare::{CompareArgs, compare};
@@ -28,6 +29,7 @@ pub(crate) use plan::{PlanArgs, plan};
 pub(crate) use run::{RunArgs, run};
 pub(crate) use scan_period::{ScanPeriodArgs, scan_period};
 pub(crate) use sweep::{SweepArgs, sweep};
+pub(crate) use validate::{ValidateArgs, validate};
 
 use std::path::PathBuf;
 

@@ -1,0 +1,22 @@
+//! Validation: the same flows over the same network with the same parameters, here and in simulators of others, and here and
+//! by laws that are exact. Cases are data (`validation/`): a scenario, what a peer measured, and how far the ratio of the two may
+//! be from 1.
+
+mod catalogue;
+mod error;
+mod figures;
+mod judge;
+mod law;
+mod model;
+mod page;
+mod picture;
+mod run;
+
+pub use catalogue::{Case, Catalogue};
+pub use error::ValidateError;
+pub use figures::{Curve, Figures, flows_digest};
+pub use judge::{Outcome, Row, Trial};
+pub use law::Law;
+pub use model::{Band, Bands, CaseFile, Cause, Experiment, Measure, Peer, Stat, Theirs};
+pub use page::{Settings, html};
+pub use run::{Made, Missed, runs};
