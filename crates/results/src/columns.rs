@@ -179,7 +179,7 @@ macro_rules! flow_columns {
             nullable(
                 "activity",
                 "",
-                "What it is a part of, in the words of its workload.",
+                "The activity that it belongs to, as its workload names it.",
                 Get::Label(
                     |run| run.labels.iter().map(ActivityLabel::words).collect(),
                     |f| f.label.map(|label| label as usize),
@@ -202,7 +202,7 @@ pub const SERIES: &[Column<SeriesSample>] = &[
     column(
         "kind",
         "",
-        "What was sampled; its name ends in the unit of `value`.",
+        "The sampled quantity; its name ends in the unit of `value`.",
         Get::Label(|_| names(SeriesKind::ALL.iter().map(|k| k.name())), |s| Some(s.kind as usize)),
     ),
     column(
@@ -399,13 +399,13 @@ pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
     column(
         "kind",
         "",
-        "What it is: a computation or communication.",
+        "A computation or communication.",
         Get::Label(|_| names(ActivityKind::ALL.iter().map(|k| k.name())), |a| Some(a.kind as usize)),
     ),
     column(
         "activity",
         "",
-        "What is done, in the words of the workload: `forward`, `all-reduce`, `send`.",
+        "The activity as the workload names it: `forward`, `all-reduce`, `send`.",
         Get::Label(
             |run| run.labels.iter().map(|label| label.activity.clone()).collect(),
             |a| Some(a.label as usize),
@@ -414,7 +414,7 @@ pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
     column(
         "part",
         "",
-        "What it is done to: a layer, a bucket of gradients, a round. Empty where the workload does not say.",
+        "The object of the activity: a layer, a bucket of gradients, a round. Empty if the workload does not name it.",
         Get::Label(
             |run| run.labels.iter().map(|label| label.part.clone().unwrap_or_default()).collect(),
             |a| Some(a.label as usize),

@@ -55,7 +55,7 @@ impl CriticalStep {
     pub fn time_ps(&self) -> u64 {
         self.finish_ps.saturating_sub(self.start_ps)
     }
-    /// What a message took beyond its time on an idle network.
+    /// Time of a message beyond its time on an idle network.
     pub fn lost_ps(&self) -> Option<u64> {
         Some(self.time_ps().saturating_sub(self.ideal_ps?))
     }
@@ -79,7 +79,7 @@ described! {
         pub computation_ns: f64,
         /// Of that, messages, by kind: "DP all-reduce", "PP send".
         pub communication_ns: BTreeMap<String, f64>,
-        /// Of the messages, what they took beyond their times on an idle network.
+        /// Time of the messages beyond their times on an idle network.
         pub lost_ns: f64,
         /// Of the path, delays, notifications and cores that computed something else.
         pub wait_ns: f64,

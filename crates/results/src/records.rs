@@ -25,7 +25,7 @@ kinds! {
 /// Everything a run leaves behind.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
-    /// What was run and how it ended.
+    /// The run and how it ended.
     pub info: RunInfo,
     /// One record a flow (a message), finished or not.
     pub flows: Vec<FlowRecord>,
@@ -74,7 +74,7 @@ impl RunResult {
     }
 }
 
-/// What was run and how it ended.
+/// The run and how it ended.
 #[derive(Clone, Debug, Default)]
 pub struct RunInfo {
     /// Name of the scenario (or of the variant of it, in a comparison).
@@ -400,7 +400,7 @@ described! {
         pub held_packets: u64,
         /// Packets that overtook others and were not held, for want of a queue.
         pub unheld_packets: u64,
-        /// Queues of held packets emptied because what they waited for was overdue.
+        /// Queues of held packets emptied because the awaited packet was overdue.
         pub late_flushes: u64,
         /// Packets of flows for which a switch's table had no room.
         pub untracked_packets: u64,

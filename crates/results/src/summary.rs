@@ -33,7 +33,7 @@ described! {
         pub schema: &'static str,
         /// Rises when a field is renamed, removed or changes meaning.
         pub schema_version: u32,
-        /// What was run and how it ended.
+        /// The run and how it ended.
         pub run: RunSummary,
         /// Figures of all flows.
         pub overall: FlowSummary,
@@ -45,7 +45,7 @@ described! {
         pub fabric: FabricSummary,
         /// Jobs of foreground groups.
         pub jobs: JobSummary,
-        /// What the time of the longest 64 of these jobs went to, by start; of those whose workload says what ranks do.
+        /// The time of the longest 64 of these jobs by part, by start; of those whose workload describes what ranks do.
         pub iterations: Vec<IterationSummary>,
         /// What each of these jobs waited for, in the same order.
         pub critical_paths: Vec<CriticalPathSummary>,
@@ -57,7 +57,7 @@ described! {
 }
 
 described! {
-    /// What was run and how it ended.
+    /// The run and how it ended.
     #[derive(Clone, Debug, PartialEq, Serialize)]
     pub struct RunSummary {
         /// Name of the scenario, or of the variant in a comparison.
@@ -68,7 +68,7 @@ described! {
         pub seed: u64,
         /// What moved through the network: "packet" or "flow", messages as fluids.
         pub fidelity: Fidelity,
-        /// What the figures are to be taken for; empty where they are those of packets.
+        /// The model behind the figures; empty for packets.
         pub label: String,
         /// With "flow": reasons why the run is outside of what the model was measured for; empty if there are none.
         pub outside: Vec<String>,
@@ -212,8 +212,8 @@ described! {
         pub unfinished: u64,
         /// Completion time of finished jobs.
         pub completion_ns: Distribution,
-        /// Exposed communication of finished jobs that compute: their completion time less what they would take if
-        /// messages took no time.
+        /// Exposed communication of finished jobs that compute: their completion time less their time if messages took no
+        /// time.
         pub exposed_ns: Distribution,
         /// Algorithm bandwidth of finished collectives, as nccl-tests define it.
         pub algorithm_bandwidth_bps: Distribution,
