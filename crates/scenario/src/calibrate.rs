@@ -9,8 +9,8 @@ use pathweave_results::{Calibration, FlowRecord, RunResult};
 use pathweave_sim::{Fidelity, Monitor, ObserveConfig, Quiet, SimError, SimSpec, StopConfig};
 use pathweave_units::Duration;
 
-/// Events of the run of packets: a second or two of one core.
-const EVENTS: u64 = 3_000_000;
+/// Events of the run of packets: some seconds of one core.
+const EVENTS: u64 = 20_000_000;
 /// Messages of each half without which nothing can be said.
 const FEWEST: usize = 20;
 /// What a fit may come to.
