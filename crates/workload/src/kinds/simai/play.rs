@@ -18,6 +18,9 @@ use crate::sink::Sink;
 /// Label of connections between stages; those of collectives have the number of their span.
 const STAGES: u32 = 4;
 
+/// What a rank sends and receives of a collective, with when it knows.
+type Through = Vec<(Draft, Moment)>;
+
 /// An iteration under way.
 struct Play<'a, 's> {
     config: &'a SimAi,
@@ -193,7 +196,7 @@ impl Play<'_, '_> {
         layer: &str,
         comm: SimAiComm,
         stage: usize,
-    ) -> Result<Vec<(usize, Vec<(Draft, Moment)>)>, WorkloadError> {
+    ) -> Result<Vec<(usize, Through)>, WorkloadError> {
         let mut all = Vec::new();
         for gpus in self.layout.groups(comm.over, stage) {
             if gpus.len() < 2 || !gpus.iter().any(|&gpu| self.alike.is_played(gpu)) {
