@@ -1585,6 +1585,9 @@ class Run(Table):
             that spreads its packets.
         max_events: Simulator events after which the run ends, with the window (2us at most) in which they are reached.
             Absent: no limit.
+        partition: File that says which part of the run each node belongs to, for threads and ranks: a line a node, its
+            name and the number of its part, from 0; hosts left out go with their switch. Of no influence on results.
+            Absent: by the topology.
         threads: Threads that run it side by side, 1 to 1024; of no influence on results. Absent: as many as the command
             says, or as there are cores for it and hosts enough, 64 a thread.
         until: Simulated time at which the run ends whatever is left to do. Absent: when all is done.
@@ -1596,6 +1599,7 @@ class Run(Table):
     fidelity: Fidelity | None = None
     fold: Fold | None = None
     max_events: int | None = None
+    partition: str | None = None
     threads: int | None = None
     until: Time | None = None
     verify: bool | None = None

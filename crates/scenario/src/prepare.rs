@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use pathweave_sim::{Blame, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, StopConfig};
-use pathweave_topo::{PathSets, RoutingConfig, TopoError, Topology, Wanted};
+use pathweave_topo::{PathSets, RoutingConfig, TopoError, Topology, Wanted, read_parts};
 use pathweave_units::Rng;
 use pathweave_workload::{
     FileError, Fold, GraphBuilder, GraphError, MessageGraph, WorkloadEnv, WorkloadError,
@@ -80,6 +80,7 @@ impl Loaded {
             let role = workload.role.to_sim();
             GroupSpec { scheme: scheme_index(group.scheme.as_deref()), class: workload.class, role }
         };
+        let partition = self.partition(&topology)?;
         let spec = SimSpec {
             name: scenario.name.clone(),
             seed: scenario.seed,
@@ -94,6 +95,7 @@ impl Loaded {
             stop: StopConfig { until: scenario.run.until, max_events: scenario.run.max_events },
             observe: scenario.observe.clone(),
             threads: scenario.run.threads.and_then(NonZeroU16::new),
+            partition,
             verify: scenario.run.verify,
             fidelity: scenario.run.fidelity.to_sim(),
             calibrate: scenario.run.calibrate == Calibrate::Prefix,
@@ -124,6 +126,16 @@ impl Loaded {
     pub fn topology(&self) -> Result<Arc<Topology>, Diagnostics> {
         let built = self.scenario.topology.build(&self.base_dir);
         built.map(Arc::new).map_err(|why| self.place(topology_error(&why)).into())
+    }
+
+    /// Which part each node belongs to, if a file says so.
+    fn partition(&self, topology: &Topology) -> Result<Option<Arc<[u16]>>, Diagnostics> {
+        let Some(path) = &self.scenario.run.partition else { return Ok(None) };
+        let parts = read_parts(topology, path, &self.base_dir).map_err(|why| {
+            let path = FieldPath::root().key("run").key("partition");
+            Diagnostics::from(self.place(Diagnostic::new(path, why.to_string())))
+        })?;
+        Ok(Some(parts.into()))
     }
 
     /// The hosts of each pool, as its workloads see them: the hosts in an order drawn by seed, cut into pieces.

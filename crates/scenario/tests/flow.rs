@@ -268,7 +268,7 @@ fn what_depends_on_packets_is_refused_with_its_place_and_the_way_out() {
         (&text, vec!["observe.flows=3"], vec!["observe.flows", "packets of messages are followed"]),
         (
             &text,
-            vec!["observe.follow=[0]", "observe.interval=5us"],
+            vec!["observe.follow=[0]", "observe.interval=1us"],
             vec!["observe.follow", "packets of messages are followed"],
         ),
         (&text, vec!["run.verify=true"], vec!["run.verify"]),

@@ -48,6 +48,9 @@ pub struct SimSpec {
     /// Threads that run it side by side, no more than there are nodes; `None`: one. They show in no result but the time it
     /// takes.
     pub threads: Option<NonZeroU16>,
+    /// By node, the part of the run that it belongs to, for threads and ranks; of no influence on results. Where there are more
+    /// parts than threads, those of neighbouring numbers are put together. `None`: by the topology.
+    pub partition: Option<Arc<[u16]>>,
     /// Check every placement of a WRITE: each byte of each message exactly once (see [`crate::check`]). Costs time
     /// and memory.
     pub verify: bool,
@@ -77,6 +80,7 @@ impl SimSpec {
             stop: StopConfig::default(),
             observe: ObserveConfig { interval: Duration::ZERO, ..ObserveConfig::default() },
             threads: None,
+            partition: None,
             verify: false,
             fidelity: Fidelity::Packet,
             calibrate: false,

@@ -30,6 +30,7 @@ mod import;
 mod info;
 mod names;
 mod own_paths;
+mod parts;
 mod path_sets;
 mod paths;
 mod read;
@@ -48,6 +49,7 @@ pub use graph::{
     Link, LinkId, MAX_HOST_PORTS, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch, Topology,
 };
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
+pub use parts::{parse_parts, read_parts};
 pub use path_sets::{
     AllShortest, Hop, KShortest, LapsPathFile, LinkProfile, OwnPathsConfig, PathFile, PathSetConfig,
     PathSets, RoutingConfig, SourceRouting, Wanted, parse_laps_paths, parse_path_file,

@@ -1,5 +1,7 @@
 //! When a run ends and what it records.
 
+use std::path::PathBuf;
+
 use pathweave_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,10 @@ pub struct RunConfig {
     /// as there are cores for it and hosts enough, 64 a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u16>,
+    /// File that says which part of the run each node belongs to, for threads and ranks: a line a node, its name and the number
+    /// of its part, from 0; hosts left out go with their switch. Of no influence on results. Absent: by the topology.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition: Option<PathBuf>,
     /// Check that every byte of every message is delivered exactly once, and stop with an internal error if not. Costs
     /// time and memory. Default false.
     pub verify: bool,
