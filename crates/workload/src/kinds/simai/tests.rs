@@ -232,6 +232,6 @@ fn ranks_that_are_alike_take_as_long_as_all_of_them() {
     let mut hosts: Vec<u32> = (0..32).collect();
     hosts.swap(0, 31);
     let apart = SimAi { hosts, ..config };
-    let error = of(&apart, crate::Fold::Always(topology)).err().expect("nobody is alike");
+    let error = of(&apart, crate::Fold::Always(topology)).expect_err("nobody is alike");
     assert!(error.contains("run.fold = \"always\"") && error.contains("leaves both the network"), "{error}");
 }
