@@ -107,7 +107,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::{FatTree, LeafSpine, TopologyConfig};
+    use crate::{FatTree, TopologyConfig};
 
     fn leaves() -> Topology {
         let config: TopologyConfig = serde_json::from_value(serde_json::json!({
