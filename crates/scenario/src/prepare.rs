@@ -7,12 +7,15 @@ use std::sync::Arc;
 use pathweave_sim::{Blame, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, StopConfig};
 use pathweave_topo::{PathSets, RoutingConfig, TopoError, Topology, Wanted, read_parts};
 use pathweave_units::Rng;
-use pathweave_workload::{FileError, GraphBuilder, GraphError, MessageGraph, WorkloadEnv, WorkloadError};
+use pathweave_workload::{
+    FileError, Fold, GraphBuilder, GraphError, MessageGraph, WorkloadEnv, WorkloadError,
+};
 
+use crate::fold;
 use crate::idle;
 use crate::load::Loaded;
-use crate::model::WorkloadEntry;
 use crate::model::validate::out_of_range;
+use crate::model::{Calibrate, WorkloadEntry};
 use crate::resolved;
 use crate::run;
 use crate::surroundings::workload_env;
@@ -50,7 +53,8 @@ impl Loaded {
     pub fn draft(&self) -> Result<Prepared, Diagnostics> {
         let topology = self.topology()?;
         self.check_faults(&topology)?;
-        let (graph, of_workloads) = self.messages(&topology)?;
+        let (graph, of_workloads) = self.messages(&topology, fold::of(&self.scenario, &topology))?;
+        fold::check(&self.scenario, &graph).map_err(|finding| self.place(finding))?;
         let idle = idle::notes(&self.scenario, &topology, &graph);
         let notes = topology.notes().iter().cloned().chain(of_workloads).chain(idle).collect();
         let routing = self.routing(&topology, &graph)?;
@@ -94,6 +98,7 @@ impl Loaded {
             partition,
             verify: scenario.run.verify,
             fidelity: scenario.run.fidelity.to_sim(),
+            calibrate: scenario.run.calibrate == Calibrate::Prefix,
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };
         self.check_followed(spec.graph.messages().len())?;
@@ -187,12 +192,15 @@ impl Loaded {
         Ok(choice(Arc::new(sets)))
     }
 
+    /// The messages of all workloads, and notes on them.
     pub(crate) fn messages(
         &self,
         topology: &Topology,
+        fold: Fold,
     ) -> Result<(Arc<MessageGraph>, Vec<String>), Diagnostics> {
         let scenario = &self.scenario;
         let env = workload_env(&scenario.topology, topology, scenario.seed, &self.base_dir);
+        let env = WorkloadEnv { fold, ..env };
         let pools = self.pools(&env)?;
         let mut builder = GraphBuilder::new(env.hosts);
         let mut found = Vec::new();

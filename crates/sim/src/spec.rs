@@ -56,6 +56,8 @@ pub struct SimSpec {
     pub verify: bool,
     /// What moves through the network.
     pub fidelity: Fidelity,
+    /// With [`Fidelity::Flow`]: packets of the beginning tell how far flows are from packets.
+    pub calibrate: bool,
     /// The scenario this came from, for its records.
     pub scenario_toml: String,
 }
@@ -81,6 +83,7 @@ impl SimSpec {
             partition: None,
             verify: false,
             fidelity: Fidelity::Packet,
+            calibrate: false,
             scenario_toml: String::new(),
         }
     }

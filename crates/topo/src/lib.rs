@@ -36,6 +36,7 @@ mod paths;
 mod read;
 mod routing;
 mod sites;
+mod symmetry;
 mod write;
 
 pub use build::*;
@@ -57,3 +58,4 @@ pub use paths::{PairPaths, PathDistribution, PathFinder, PathGroup};
 pub use read::read_text_file;
 pub use routing::{Arithmetic, NextHops, Routing};
 pub use sites::Sites;
+pub use symmetry::Symmetry;

@@ -14,6 +14,15 @@ pub struct RunConfig {
     /// in a fraction of the time and with an error that docs/flow-fidelity.md tells.
     #[serde(skip_serializing_if = "Fidelity::is_packet")]
     pub fidelity: Fidelity,
+    /// Whether a run of flows is measured on packets: "off" (default); or "prefix", its beginning is run with packets, too,
+    /// for some seconds: one number is fitted on half of the messages, and the error on the others is in the label.
+    #[serde(skip_serializing_if = "Calibrate::is_off")]
+    pub calibrate: Calibrate,
+    /// Ranks of training jobs ("simai", "transformer") in a run of flows that the network and the job treat alike: "auto"
+    /// (default) runs them once where the job has more than 4 million messages and computations, "always" does in every
+    /// job, "never" in none. Needs one workload without stragglers or faults, and a scheme that spreads its packets.
+    #[serde(skip_serializing_if = "Fold::is_auto")]
+    pub fold: Fold,
     /// Simulated time at which the run ends whatever is left to do. Absent: when all is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Duration>,
@@ -32,6 +41,42 @@ pub struct RunConfig {
     /// Check that every byte of every message is delivered exactly once, and stop with an internal error if not. Costs
     /// time and memory. Default false.
     pub verify: bool,
+}
+
+/// Whether a run of flows is measured on packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Calibrate {
+    /// It is not.
+    #[default]
+    Off,
+    /// On packets of its beginning.
+    Prefix,
+}
+
+impl Calibrate {
+    fn is_off(&self) -> bool {
+        *self == Calibrate::Off
+    }
+}
+
+/// Whether ranks that are alike are run once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fold {
+    /// In large jobs.
+    #[default]
+    Auto,
+    /// In every job; it is an error where none are alike.
+    Always,
+    /// In none.
+    Never,
+}
+
+impl Fold {
+    fn is_auto(&self) -> bool {
+        *self == Fold::Auto
+    }
 }
 
 /// What moves through the network.

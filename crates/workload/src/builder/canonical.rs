@@ -80,6 +80,7 @@ impl GraphBuilder {
             needs,
             delays: sorted_delays,
             labels,
+            folding: self.folding,
         })
     }
 
