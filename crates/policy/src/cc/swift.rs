@@ -364,7 +364,7 @@ impl CongestionControl for Swift {
                 self.on_ack(now, feedback.rtt, feedback.backlogged);
             }
             FeedbackKind::Lost | FeedbackKind::Trimmed { .. } => {
-                self.shrink(now, 1.0 - self.params.max_decrease)
+                self.shrink(now, 1.0 - self.params.max_decrease);
             }
             FeedbackKind::Timeout => self.on_timeout(now),
             _ => return,

@@ -18,7 +18,7 @@ pub type MixedConfig = PenaltiesConfig;
 /// no penalty ([`Penalties`]). Both hear everything.
 #[derive(Clone, Debug)]
 pub struct Mixed {
-    // Apart, because most queue pairs have another picker.
+    #[expect(clippy::box_collection, reason = "most queue pairs have another picker, and pay for its size")]
     returned: Box<VecDeque<PathId>>,
     penalties: Penalties,
 }

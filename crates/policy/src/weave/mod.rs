@@ -99,7 +99,7 @@ impl Policy for Weave {
                     lanes.answered(now, feedback.path, rtt, feedback.backlogged);
                 }
                 FeedbackKind::Lost | FeedbackKind::Trimmed { .. } | FeedbackKind::Timeout => {
-                    lanes.lost(feedback.path)
+                    lanes.lost(feedback.path);
                 }
                 _ => {}
             }
