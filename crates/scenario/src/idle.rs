@@ -112,6 +112,9 @@ impl Notes {
             if scheme.acks.every_packets != 1 {
                 self.add(&within("acks"), &["every_packets"], why);
             }
+            if scheme.acks.every_bytes.is_some() {
+                self.add(&within("acks"), &["every_bytes"], why);
+            }
             if scheme.recovery != Recovery::GoBackN {
                 self.add(path, &["recovery"], why);
             }
@@ -217,6 +220,12 @@ mod tests {
             "erd",
             &["scheme.acks.every_packets=4"],
             "scheme.acks.every_packets has no effect: datagrams are not acknowledged one by one; what repairs them is \
+             service.repair",
+        );
+        one(
+            "erd",
+            &["scheme.acks.every_bytes=16KB"],
+            "scheme.acks.every_bytes has no effect: datagrams are not acknowledged one by one; what repairs them is \
              service.repair",
         );
         one(

@@ -106,6 +106,17 @@ const INERT: &[(&str, &str, &str)] = &[
     ("mprdma-half-window", "policy.ooo_packets", "after a mark the window is a packet or two"),
     ("reps", "policy.decrease", "the window is at its least"),
     ("reps", "policy.max_decrease", "likewise"),
+    (
+        "uet-nscc",
+        "policy.cc.proportional_increase",
+        "what comes back within the target meets a window at its most",
+    ),
+    ("uet-nscc", "policy.cc.fast_", "likewise"),
+    (
+        "uet-nscc",
+        "policy.cc.apply_packets",
+        "messages are so short that increases count once a round trip only",
+    ),
     ("laps", "policy.fabric_threshold", "parameter of window_of, for paths that sources choose"),
     ("laps", "policy.window_of", "sources do not choose paths"),
     ("laps-code-2025", "policy.decrease", "the window alone limits"),
