@@ -48,7 +48,7 @@ impl<P: Policy> Qp<P> {
             // Even what is refused: its sender is there, and the answer may be behind it.
             self.send.last_heard = now;
         }
-        let arrival = self.receive.recovery.judge(data.psn);
+        let arrival = self.receive.recovery.judge(now, data.psn);
         if ce {
             self.counters.marked_received += 1;
             if arrival != Arrival::Duplicate || self.notifies_copies() {
