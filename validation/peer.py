@@ -4,7 +4,7 @@
     pathweave run validation/scenarios/conweave.toml --flows-csv flows.csv
     peer.py flows conweave flows.csv flow.txt           # or: hpcc
     peer.py flows htsim flows.csv flows.cm 128          # hosts there are
-    peer.py flows htsim flows.csv flows.cm 128 4016 4000  # packets of 4,000 bytes, as many as of 4,016 here: headers differ
+    peer.py flows htsim flows.csv flows.cm 128 4016 4000  # as many packets of 4,000 bytes there as of 4,016 here
     peer.py figures conweave flows.csv fct.txt      # or: hpcc, htsim
 
 A case with several seeds takes several pairs: flows1.csv fct1.txt flows2.csv fct2.txt; their flows are taken together.
@@ -13,12 +13,16 @@ A case with several seeds takes several pairs: flows1.csv fct1.txt flows2.csv fc
 import csv
 import struct
 import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+Flow = tuple[int, int, int, float]
 
 # ns-3 starts flows two seconds into its time.
 NS3_START_S = 2.0
 
 
-def read_flows(path):
+def read_flows(path: str) -> list[Flow]:
     """(sender, receiver, bytes, start in ns) of each flow, in the order of the file."""
     with open(path, newline="") as file:
         return [
@@ -27,7 +31,8 @@ def read_flows(path):
         ]
 
 
-def write_flows(peer, flows, out, hosts=0):
+def write_flows(peer: str, flows: list[Flow], out: str, hosts: int = 0) -> None:
+    """Write what a peer reads; `hosts` is for htsim alone."""
     flows = sorted(flows, key=lambda flow: flow[3])
     with open(out, "w") as file:
         if peer == "htsim":
@@ -41,15 +46,16 @@ def write_flows(peer, flows, out, hosts=0):
             file.write(f"{src} {dst} 3{port} {size} {NS3_START_S + start_ns * 1e-9:.9f}\n")
 
 
-def completion_times_us(peer, path):
+def completion_times_us(peer: str, path: str) -> list[float]:
     """Completion times of all flows, microseconds."""
     if peer != "htsim":
         # ns-3: fct.txt, the time in nanoseconds in the last column but one.
-        return [int(line.split()[6]) * 1e-3 for line in open(path) if line.strip()]
-    # htsim says when a connection starts ("startflow NAME at T" of RoCE, "Flow NAME ... starting at T" of the others) and when
-    # it is done. Of several with one name the first to start is the first to end.
-    started, times = {}, []
-    for line in open(path, errors="replace"):
+        return [int(line.split()[6]) * 1e-3 for line in Path(path).read_text().splitlines() if line.strip()]
+    # htsim says when a connection starts ("startflow NAME at T" of RoCE, "Flow NAME ... starting at T" of the others)
+    # and when it is done. Of several with one name the first to start is the first to end.
+    started: dict[str, list[float]] = {}
+    times = []
+    for line in Path(path).read_text(errors="replace").splitlines():
         words = line.split()
         if len(words) < 4 or words[0] not in ("Flow", "startflow"):
             continue
@@ -60,7 +66,7 @@ def completion_times_us(peer, path):
     return times
 
 
-def digest(flows):
+def digest(flows: list[Flow]) -> str:
     """As pathweave's: FNV-1a over the sorted triples of sender, receiver and bytes."""
     value = 0xCBF29CE484222325
     for triple in sorted(flow[:3] for flow in flows):
@@ -69,13 +75,15 @@ def digest(flows):
     return f"{value:016x}"
 
 
-def percentile(values, percent):
+def percentile(values: list[float], percent: int) -> float:
     """By nearest rank, of sorted values."""
     return values[max(-(-len(values) * percent // 100), 1) - 1]
 
 
-def figures(peer, pairs):
-    flows, times = [], []
+def figures(peer: str, pairs: Iterable[tuple[str, str]]) -> None:
+    """Print the figures of a case: of each pair, flows of ours and the peer's output."""
+    flows: list[Flow] = []
+    times: list[float] = []
     for flows_path, output in pairs:
         own = read_flows(flows_path)
         flows += own
@@ -95,7 +103,8 @@ def figures(peer, pairs):
     print("]")
 
 
-def main(args):
+def main(args: list[str]) -> None:
+    """Do what the module says above."""
     match args:
         case ["flows", ("conweave" | "hpcc") as peer, run, out]:
             write_flows(peer, read_flows(run), out)
@@ -104,7 +113,7 @@ def main(args):
             flows = [(src, dst, -(-size // ours) * theirs, start) for src, dst, size, start in read_flows(run)]
             write_flows(peer, flows, out, int(hosts))
         case ["figures", ("conweave" | "hpcc" | "htsim") as peer, *files] if files and len(files) % 2 == 0:
-            figures(peer, list(zip(files[::2], files[1::2])))
+            figures(peer, zip(files[::2], files[1::2], strict=True))
         case _:
             sys.exit(__doc__)
 

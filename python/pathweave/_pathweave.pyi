@@ -221,7 +221,7 @@ class Feedback:
     """What became of a packet, or what was heard of a path."""
 
     kind: str
-    """"ack", "cnp", "lost", "timeout", "midway", "echo", "heard", "late" or "notices"."""
+    """"ack", "cnp", "lost", "trimmed", "timeout", "midway", "echo", "heard", "late" or "notices"."""
     path: int
     """The path it is about."""
     psn: int | None

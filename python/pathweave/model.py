@@ -32,6 +32,7 @@ __all__ = [
     "Announce",
     "Arithmetic",
     "BdpWindow",
+    "Calibrate",
     "Cc",
     "ChakraWorkload",
     "CleanNotice",
@@ -79,6 +80,7 @@ __all__ = [
     "FlowFormat",
     "FlowSpec",
     "FlowsWorkload",
+    "Fold",
     "Forwarding",
     "ForwardingConfig",
     "Framing",
@@ -1592,10 +1594,20 @@ class Run(Table):
     """When the run ends, besides when every message is delivered and acknowledged or has failed.
 
     Args:
+        calibrate: Whether a run of flows is measured on packets: "off" (default); or "prefix", its beginning is run
+            with packets, too, for some seconds: one number is fitted on half of the messages, and the error on the
+            others is in the label.
         fidelity: What moves through the network: "packet" (default), each of them; or "flow", messages as fluids that
             share links, in a fraction of the time and with an error that docs/flow-fidelity.md tells.
+        fold: Ranks of training jobs ("simai", "transformer") in a run of flows that the network and the job treat
+            alike: "auto" (default) runs them once where the job has more than 4 million messages and computations,
+            "always" does in every job, "never" in none. Needs one workload without stragglers or faults, and a scheme
+            that spreads its packets.
         max_events: Simulator events after which the run ends, with the window (2us at most) in which they are reached.
             Absent: no limit.
+        partition: File that says which part of the run each node belongs to, for threads and ranks: a line a node, its
+            name and the number of its part, from 0; hosts left out go with their switch. Of no influence on results.
+            Absent: by the topology.
         threads: Threads that run it side by side, 1 to 1024; of no influence on results. Absent: as many as the command
             says, or as there are cores for it and hosts enough, 64 a thread.
         until: Simulated time at which the run ends whatever is left to do. Absent: when all is done.
@@ -1603,8 +1615,11 @@ class Run(Table):
             not. Costs time and memory. Default false.
     """
 
+    calibrate: Calibrate | None = None
     fidelity: Fidelity | None = None
+    fold: Fold | None = None
     max_events: int | None = None
+    partition: str | None = None
     threads: int | None = None
     until: Time | None = None
     verify: bool | None = None
@@ -2846,6 +2861,12 @@ Arithmetic: TypeAlias = Literal["float", "fixed"]
 Size: TypeAlias = str
 
 
+# Whether a run of flows is measured on packets.
+# "off": It is not.
+# "prefix": On packets of its beginning.
+Calibrate: TypeAlias = Literal["off", "prefix"]
+
+
 # A congestion control with its parameters.
 Cc: TypeAlias = NoneCc | DcqcnCc | DctcpCc | DctcpRateCc | StrackCc | SwiftCc | TimelyCc
 
@@ -3012,6 +3033,13 @@ Fidelity: TypeAlias = Literal["packet", "flow"]
 # "conweave": `flow.txt` of ConWeave: src dst pg bytes start_seconds.
 # "htsim": Connection matrix of htsim, with triggers.
 FlowFormat: TypeAlias = Literal["auto", "csv", "hpcc", "conweave", "htsim"]
+
+
+# Whether ranks that are alike are run once.
+# "auto": In large jobs.
+# "always": In every job; it is an error where none are alike.
+# "never": In none.
+Fold: TypeAlias = Literal["auto", "always", "never"]
 
 
 # How a switch chooses among equal-cost next hops.

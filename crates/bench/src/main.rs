@@ -62,8 +62,8 @@ fn main() -> ExitCode {
         (None, _) => all(None, &[]),
         (Some(name), part) => {
             let parts: Vec<String> = part.into_iter().chain(args).collect();
-            let others =
-                [LARGEST.name].into_iter().chain(PARTS.iter().map(|(name, _)| *name)).chain([ofi::NAME]);
+            let largest = LARGEST.iter().map(|bench| bench.name);
+            let others = largest.chain(PARTS.iter().map(|(name, _)| *name)).chain([ofi::NAME]);
             let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).chain(others).collect();
             let unknown = parts.iter().find(|part| name != ofi::NAME || !ofi::PARTS.contains(&part.as_str()));
             if let Some(unknown) = unknown {
@@ -140,13 +140,13 @@ fn all(only: Option<&str>, parts: &[String]) -> ExitCode {
         tables.push((bench.name, table));
         report.insert(bench.name.into(), best);
     }
-    if only.is_none_or(|name| name == LARGEST.name) {
-        match largest(cores) {
+    for bench in LARGEST.iter().filter(|b| only.is_none_or(|name| name == b.name)) {
+        match largest(bench, cores) {
             Ok(value) => {
-                met &= print(&LARGEST, &value);
-                report.insert(LARGEST.name.into(), value);
+                met &= print(bench, &value);
+                report.insert(bench.name.into(), value);
             }
-            Err(why) => println!("{} skipped: {why}", LARGEST.name),
+            Err(why) => println!("{} skipped: {why}", bench.name),
         }
     }
     for (part, run) in PARTS {
@@ -186,9 +186,9 @@ fn run(bench: &Bench, threads: u16) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON from this very program")
 }
 
-/// Runs the largest benchmark once, on all cores; an error where there is no memory for it.
-fn largest(cores: u16) -> Result<Value, String> {
-    let needed = LARGEST.max_rss_bytes.unwrap_or(0);
+/// Runs one of the largest benchmarks once, on all cores; an error where there is no memory for it.
+fn largest(bench: &Bench, cores: u16) -> Result<Value, String> {
+    let needed = bench.max_rss_bytes.unwrap_or(0);
     let free = available_bytes().unwrap_or(0);
     if free < needed {
         return Err(format!(
@@ -197,8 +197,8 @@ fn largest(cores: u16) -> Result<Value, String> {
             free / 1_000_000_000
         ));
     }
-    println!("{}  {}", LARGEST.name, LARGEST.what);
-    let value = run(&LARGEST, cores);
+    println!("{}  {}", bench.name, bench.what);
+    let value = run(bench, cores);
     let seconds = |field: &str| value[field].as_f64().unwrap_or(0.0);
     println!(
         "    {:.0} s to set up, {:.0} s to run, {cores} threads",

@@ -1,15 +1,16 @@
-//! The standard workloads B1 to B3: a fat tree at full load under random packet spraying.
+//! The standard workloads B1 to B5: a fat tree under random packet spraying.
 
 use pathweave_sim::{NamedScheme, SimSpec};
 use pathweave_topo::presets;
 use pathweave_units::{Bytes, HostId, Rng, Time};
-use pathweave_workload::{GraphBuilder, NewMessage, Stream};
+use pathweave_workload::{Draft, GraphBuilder, GroupId, MessageGraph, NewMessage, Stream};
 
 /// A benchmark of the simulator.
 pub(crate) struct Bench {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     preset: &'static str,
+    work: Work,
     size: Bytes,
     /// Packet-hops per CPU second that it must reach, and those aimed at.
     pub(crate) floor: Option<f64>,
@@ -20,11 +21,22 @@ pub(crate) struct Bench {
     pub(crate) peer: (&'static str, f64),
 }
 
+/// What hosts send.
+#[derive(Clone, Copy)]
+enum Work {
+    /// Each to one other.
+    Permutation,
+    /// Rings of so many members, one for each rail of their blocks of hosts; the first steps of an all-reduce, in each of which a
+    /// member sends on what it received in the one before.
+    Rings { rails: u32, members: u32, steps: u32 },
+}
+
 pub(crate) const BENCHES: [Bench; 3] = [
     Bench {
         name: "B1",
         what: "1,024 hosts, permutation of 2 MB, RPS, 4 KB MTU, an ACK a packet",
         preset: "b1-1024",
+        work: Work::Permutation,
         size: Bytes::from_mb(2),
         floor: Some(10e6),
         goal: Some(20e6),
@@ -35,6 +47,7 @@ pub(crate) const BENCHES: [Bench; 3] = [
         name: "B2",
         what: "8,192 hosts, permutation of 1 MB, RPS, 4 KB MTU, an ACK a packet",
         preset: "b2-8192",
+        work: Work::Permutation,
         size: Bytes::from_mb(1),
         floor: Some(6e6),
         goal: None,
@@ -45,6 +58,7 @@ pub(crate) const BENCHES: [Bench; 3] = [
         name: "B3",
         what: "128 hosts, permutation of 16 MB, RPS, 4 KB MTU, an ACK a packet",
         preset: "b3-128",
+        work: Work::Permutation,
         size: Bytes::from_mb(16),
         floor: None,
         goal: Some(25e6),
@@ -53,11 +67,29 @@ pub(crate) const BENCHES: [Bench; 3] = [
     },
 ];
 
-/// As many hosts as the largest fabrics are planned for. It takes minutes and much of a machine's memory, so it runs once.
-pub(crate) const LARGEST: Bench = Bench {
+/// Steps of B5. An all-reduce in a ring of 1,024 has 2,046; these are as many as fit into the memory of B4.
+const RING_STEPS: u32 = 6;
+
+/// As many hosts as the largest fabrics are planned for. They take minutes and much of a machine's memory, so they run once.
+pub(crate) const LARGEST: [Bench; 2] = [PERMUTATION_OF_A_MILLION, RINGS_OF_A_MILLION];
+
+const RINGS_OF_A_MILLION: Bench = Bench {
+    name: "B5",
+    what: "1,048,576 hosts, all-reduce in rings of 8 rails with 1,024 members each, 64 KB a step, its first 6 of 2,046 steps",
+    preset: "b4-1m",
+    work: Work::Rings { rails: 8, members: 1_024, steps: RING_STEPS },
+    size: Bytes::from_kb(64),
+    floor: None,
+    goal: None,
+    max_rss_bytes: Some(20 << 30),
+    peer: ("uet-htsim NSCC, 8,192 hosts, 2 MB", 0.16e6),
+};
+
+const PERMUTATION_OF_A_MILLION: Bench = Bench {
     name: "B4",
     what: "1,048,576 hosts, permutation of 64 KB, RPS, 4 KB MTU, an ACK a packet",
     preset: "b4-1m",
+    work: Work::Permutation,
     size: Bytes::from_kb(64),
     floor: None,
     goal: None,
@@ -68,7 +100,7 @@ pub(crate) const LARGEST: Bench = Bench {
 impl Bench {
     /// The one of this name.
     pub(crate) fn find(name: &str) -> Option<&'static Bench> {
-        BENCHES.iter().chain([&LARGEST]).find(|bench| bench.name == name)
+        BENCHES.iter().chain(&LARGEST).find(|bench| bench.name == name)
     }
 
     /// The run as a user's scenario would make it: default switches (PFC and ECN on), the `rps` scheme.
@@ -77,24 +109,82 @@ impl Bench {
             presets().iter().find(|p| p.name == self.preset).expect("a preset of the topology crate");
         let topology = preset.config.build(".".as_ref()).expect("presets build");
         let scheme = NamedScheme::find("rps").expect("a scheme of the policy crate");
-        let mut builder = GraphBuilder::new(topology.hosts());
-        let group = builder.group("permutation", None).expect("the first group");
-        let mut receivers: Vec<u32> = (0..topology.hosts()).collect();
-        Rng::for_component(1, "bench", 0).shuffle(&mut receivers);
-        for (i, &host) in receivers.iter().enumerate() {
-            let peer = receivers[(i + 1) % receivers.len()];
-            let message = NewMessage {
-                src: HostId(host),
-                dst: HostId(peer),
-                size: self.size,
-                start: Time::ZERO,
-                group,
-                stream: Stream::Own,
-                job: None,
-            };
-            builder.message(message).expect("hosts exist and differ");
-        }
-        let graph = builder.finish().expect("no cycles");
+        let graph = self.graph(topology.hosts());
         SimSpec::new(self.name, topology, graph, scheme)
+    }
+
+    fn graph(&self, hosts: u32) -> MessageGraph {
+        let mut builder = GraphBuilder::new(hosts);
+        let group = builder.group("bench", None).expect("the first group");
+        match self.work {
+            Work::Permutation => {
+                let mut receivers: Vec<u32> = (0..hosts).collect();
+                Rng::for_component(1, "bench", 0).shuffle(&mut receivers);
+                for (i, &host) in receivers.iter().enumerate() {
+                    let peer = receivers[(i + 1) % receivers.len()];
+                    self.message(&mut builder, group, (host, peer), Stream::Own);
+                }
+            }
+            Work::Rings { rails, members, steps } => {
+                for ring in 0..hosts / members {
+                    let (block, rail) = (ring / rails, ring % rails);
+                    let host = |member: u32| (block * members + member % members) * rails + rail;
+                    let mut before: Vec<Option<Draft>> = vec![None; members as usize];
+                    for _ in 0..steps {
+                        let now: Vec<Draft> = (0..members)
+                            .map(|member| {
+                                let ends = (host(member), host(member + 1));
+                                self.message(&mut builder, group, ends, Stream::Shared(0))
+                            })
+                            .collect();
+                        for (member, message) in now.iter().enumerate() {
+                            // What its predecessor sent it.
+                            let from = (member + members as usize - 1) % members as usize;
+                            if let Some(before) = before[from] {
+                                builder.after(*message, before).expect("both were declared");
+                            }
+                        }
+                        before = now.into_iter().map(Some).collect();
+                    }
+                }
+            }
+        }
+        builder.finish().expect("no cycles")
+    }
+
+    fn message(
+        &self,
+        builder: &mut GraphBuilder,
+        group: GroupId,
+        (src, dst): (u32, u32),
+        stream: Stream,
+    ) -> Draft {
+        let (src, dst) = (HostId(src), HostId(dst));
+        let message = NewMessage { src, dst, size: self.size, start: Time::ZERO, group, stream, job: None };
+        builder.message(message).expect("hosts exist and differ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pathweave_workload::TaskId;
+
+    use super::*;
+
+    /// Two blocks of two rails with four members: every member of a ring is of its rail and block, sends to the next, and
+    /// again once it has received.
+    #[test]
+    fn rings_stay_on_their_rails() {
+        let work = Work::Rings { rails: 2, members: 4, steps: 3 };
+        let graph = Bench { work, ..RINGS_OF_A_MILLION }.graph(16);
+        assert_eq!(graph.messages().len(), 16 * 3);
+        for (message, task) in graph.messages().iter().zip(0..) {
+            let (src, dst) = (message.src.0, message.dst.0);
+            assert_eq!((src % 2, src / 8), (dst % 2, dst / 8), "another rail or block");
+            assert_eq!((src / 2 + 1) % 4, dst / 2 % 4);
+            assert!(graph.predecessors(TaskId(task)) <= 1);
+        }
+        let waiting = (0..48).filter(|&task| graph.predecessors(TaskId(task)) == 1).count();
+        assert_eq!(waiting, 32, "all but those of the first step");
     }
 }

@@ -1,6 +1,7 @@
 //! What a run takes of memory, beside what there is.
 
 use std::num::NonZeroU16;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use pathweave_heap::usage::available_bytes;
 use pathweave_results::Quantity;
@@ -44,6 +45,57 @@ fn refused(memory: &Memory, available: u64) -> Option<String> {
     ))
 }
 
+/// The memory that runs side by side share. One that does not fit beside those under way waits for them; one that does not fit
+/// by itself is refused.
+pub(crate) struct Room {
+    /// What there was when the first began, bytes; `None` where it is not known or nobody asks.
+    all: Option<u64>,
+    /// What those under way take, bytes.
+    taken: Mutex<u64>,
+    left: Condvar,
+}
+
+/// What a run takes, until it is dropped.
+pub(crate) struct Taken<'r> {
+    room: &'r Room,
+    bytes: u64,
+}
+
+impl Room {
+    /// What is available now; all there is to wish for where runs are forced.
+    pub(crate) fn now(forced: bool) -> Self {
+        Room::of(if forced { None } else { available_bytes() })
+    }
+
+    fn of(all: Option<u64>) -> Self {
+        Room { all, taken: Mutex::new(0), left: Condvar::new() }
+    }
+
+    /// Takes what a run is going to, once it is there. The error says why that will never be.
+    pub(crate) fn take(&self, memory: &Memory) -> Result<Taken<'_>, String> {
+        let bytes = memory.total_bytes;
+        let Some(all) = self.all else { return Ok(Taken { room: self, bytes: 0 }) };
+        if let Some(why) = refused(memory, all) {
+            return Err(format!("{why}; --force runs it all the same"));
+        }
+        let fits = |taken: &mut u64| *taken + bytes > all;
+        let mut taken = self.left.wait_while(self.taken(), fits).unwrap_or_else(PoisonError::into_inner);
+        *taken += bytes;
+        Ok(Taken { room: self, bytes })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, u64> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        *self.room.taken() -= self.bytes;
+        self.room.left.notify_all();
+    }
+}
+
 /// A line a part, their sum, and what there is.
 pub(crate) fn table(memory: &Memory, available: Option<u64>) -> String {
     let line = |name: &str, size: u64, what: &str| format!("{name:<12} {:>10}  {what}\n", bytes(size));
@@ -74,6 +126,29 @@ mod tests {
         }
         let why = refused(&memory(1), 9_000_000).expect("it does not fit");
         assert!(!why.contains("--threads"), "{why}");
+    }
+
+    /// Three runs of 10 MB where there are 25: no more than two at a time, and each has its turn.
+    #[test]
+    fn runs_side_by_side_wait_for_room() {
+        let room = Room::of(Some(25_000_000));
+        let most = Mutex::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let _taken = room.take(&memory(1)).expect("it fits by itself");
+                        let now = *room.taken();
+                        let mut most = most.lock().unwrap();
+                        *most = now.max(*most);
+                    }
+                });
+            }
+        });
+        assert!(*most.lock().unwrap() <= 20_000_000 && *room.taken() == 0);
+        let why = Room::of(Some(9_000_000)).take(&memory(1)).map(drop).expect_err("it never fits");
+        assert!(why.contains("--force"), "{why}");
+        assert!(Room::of(None).take(&memory(1)).is_ok());
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::num::NonZeroU16;
 use clap::{Args, ValueEnum};
 use pathweave_sim::SimSpec;
 
+use crate::memory::Room;
+
 /// How a scenario is changed from outside its file.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Changes {
@@ -46,9 +48,17 @@ pub(crate) struct Cores {
     jobs: Option<u16>,
     #[command(flatten)]
     threads: Threads,
+    /// Make runs even if they may take more memory than there is
+    #[arg(long)]
+    force: bool,
 }
 
 impl Cores {
+    /// The memory that the runs share.
+    pub(crate) fn room(self) -> Room {
+        Room::now(self.force)
+    }
+
     /// How many of so many runs go at a time.
     pub(crate) fn at_a_time(self, runs: usize) -> usize {
         self.jobs.map_or_else(cores, usize::from).min(runs)

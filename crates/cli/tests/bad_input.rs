@@ -297,6 +297,17 @@ fn several_mistakes_are_all_shown() {
     );
 }
 
+#[test]
+fn a_partition_names_what_exists() {
+    let lab = Lab::with_small().file("parts.txt", "host0 0\n\nswich0 1\n");
+    let refused_as =
+        |parts: &[&str]| refused(&lab, &["run", "small.toml", "--set", "run.partition=parts.txt"], parts);
+    refused_as(&["parts.txt:3", "no node is named \"swich0\"", "did you mean \"switch0\"?"]);
+    std::fs::write(lab.path("parts.txt"), "host0 0\n").unwrap();
+    refused_as(&["parts.txt", "host1 has no part; every switch needs one"]);
+    refused_set("run.partition=missing.txt", &["missing.txt"]);
+}
+
 /// A run of half a minute that is sampled each nanosecond keeps terabytes of samples.
 #[test]
 fn what_does_not_fit_into_memory_is_not_run() {

@@ -86,6 +86,12 @@ fn threads_do_not_show_in_results() {
     for name in ["flows.parquet", "series.parquet", "links.parquet", "events.parquet"] {
         assert_eq!(table("one", name), table("three", name), "{name}");
     }
+    // Every second leaf is in the other part, so that most packets cross.
+    let leaves = (0..8).map(|leaf| format!("leaf{leaf} {}\n", leaf % 2)).collect::<String>();
+    fs::write(lab.path("parts.txt"), format!("{leaves}spine0 0\nspine1 1\nspine2 2\nspine3 1\n")).unwrap();
+    let parted = summary("parted", &["--set", "run.partition=parts.txt", "--threads", "3"]);
+    assert_eq!(parted["run"]["digest"], alone["run"]["digest"]);
+    assert_eq!(table("one", "flows.parquet"), table("parted", "flows.parquet"));
 }
 
 #[test]

@@ -124,6 +124,7 @@ pub(crate) fn for_hosts(
             every_packets: every_packets.max(ACK_EVERY_PACKETS),
             // A scheme that acknowledges each packet says nothing of how long several may wait.
             max_delay: if every_packets > 1 { scheme.acks.max_delay.max(ACK_DELAY) } else { ACK_DELAY },
+            every_bytes: scheme.acks.every_bytes,
         };
     }
     let host = HostEnv {

@@ -10,7 +10,7 @@ use pathweave_datapath::secure::TransportType;
 use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{Access, ConnectionState, Device, DeviceConfig, Driving, Region, Remote};
 use pathweave_policy::{Service, schemes};
-use pathweave_units::{PathId, QpNum, Rng, Time};
+use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{Ack, Body, Control, Data, Nack, NackReason, Notices, Operation, Segment};
 use support::liar::{Guise, Liar, caller};
 use support::peer::Peer;
@@ -94,7 +94,12 @@ fn any_body(rng: &mut Rng) -> Body {
             expected: any_number(rng),
             psn: any_number(rng),
             sack: rng.next_u64(),
-            reason: if rng.chance(0.9) { NackReason::BeyondWindow } else { NackReason::RemoteAccess },
+            reason: match rng.below(10) {
+                0 => NackReason::RemoteAccess,
+                1..4 => NackReason::Trimmed(TrimmedAt::LastHop),
+                _ => NackReason::BeyondWindow,
+            },
+            marked: rng.chance(0.5),
         }),
         2 => Body::Cnp,
         3 => Body::Control(Control::Probe { sent_at: Time::from_ps(rng.next_u64()) }),
@@ -113,6 +118,7 @@ fn any_body(rng: &mut Rng) -> Body {
                 op,
                 last: rng.chance(0.5),
                 retransmit: rng.chance(0.5),
+                ack_request: rng.chance(0.1),
                 rkey: any_number(rng),
                 remote_addr: if op == Operation::ReadResponse {
                     any_number(rng) >> 32

@@ -60,6 +60,7 @@ fn write_of(peer: &Peer, byte: u8, to: Remote) -> Vec<u8> {
         op: Operation::Write,
         last: true,
         retransmit: false,
+        ack_request: false,
         rkey: to.rkey,
         remote_addr: to.address,
         imm: 0,

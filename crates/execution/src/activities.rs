@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pathweave_results::{
     ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, FlowRecord, Parallelism,
 };
-use pathweave_units::{Bytes, Time};
+use pathweave_units::{Bytes, HostId, Time};
 use pathweave_workload::{Label, MessageGraph, Progress, Task, TaskId};
 
 /// Messages of one label at one host: all of a collective are one activity, others as far as they overlap.
@@ -55,8 +55,10 @@ pub(crate) fn records<'f>(
     for (flow, finish) in posted {
         let Some(label) = flow.label else { continue };
         let is_collective = graph.labels()[label as usize].collective.is_some();
+        // Where hosts stand for others, one of them receives what this one does.
+        let receiver = graph.representative(HostId(flow.dst_host)).0;
         for (host, sent_bytes, received_bytes) in
-            [(flow.src_host, flow.size_bytes, 0), (flow.dst_host, 0, flow.size_bytes)]
+            [(flow.src_host, flow.size_bytes, 0), (receiver, 0, flow.size_bytes)]
         {
             let part = ActivityRecord {
                 host,

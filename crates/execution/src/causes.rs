@@ -116,7 +116,7 @@ impl<'f, F: Fn(u32) -> Posted<'f>> Walk<'_, F> {
     fn known(&self, cause: TaskId, next: TaskId, begin: Time) -> Option<Time> {
         let (_, end) = self.span(cause)?;
         if let Task::Message(message) = self.graph.task(cause)
-            && self.graph.home(next) != Some(message.dst)
+            && self.graph.home(next) != Some(self.graph.representative(message.dst))
         {
             let acked = (self.posted)(cause.0).and_then(|(record, _)| record.acked_ps).map(Time::from_ps);
             return acked.filter(|&acked| acked <= begin).or(Some(end));

@@ -1,6 +1,5 @@
 //! Which messages share queue pairs.
 
-use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
 
 use pathweave_policy::Service;
@@ -80,7 +79,7 @@ impl<Q> Connections<Q> {
     /// than a pair of processes, what they serve takes the place of the stream; `service` tells for each group.
     pub fn new<'s>(graph: &MessageGraph, service: impl Fn(GroupId) -> &'s Service) -> Self {
         // Only looked up, never iterated: its order cannot leak.
-        let mut known = HashMap::new();
+        let mut known = foldhash::HashMap::default();
         let mut list: Vec<Connection<Q>> = Vec::new();
         let of_message = graph
             .messages()

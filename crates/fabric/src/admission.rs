@@ -1,4 +1,5 @@
-//! Admission to the buffer that the ports of a switch share: dynamic thresholds, drops, pauses of neighbours.
+//! Admission to the buffer that the ports of a switch share: dynamic thresholds, drops, pauses of neighbours. Where
+//! switches trim, the rest is in `make_room.rs`.
 
 use pathweave_units::Time;
 
@@ -9,18 +10,45 @@ use crate::switch::MAX_HOPS;
 use crate::transit::Transit;
 
 impl<P: Copy, const C: usize> Transit<P, C> {
-    /// Takes a packet into the buffer for a port.
+    /// Takes a packet into the buffer for a port. What is returned is what joins the queue: the packet, or what is left of
+    /// it where switches trim.
     ///
     /// # Errors
     /// Why it is lost instead.
     #[inline(always)]
-    pub(crate) fn take_in(
+    pub(crate) fn take_in<'a>(
+        &mut self,
+        now: Time,
+        switch: u32,
+        egress: PortId,
+        header: &'a Header,
+        room: &'a mut Option<Header>,
+    ) -> Result<&'a Header, DropReason> {
+        self.look_at(now, egress, header)?;
+        if self.switches.trims {
+            return self.admit_or_trim(now, switch, egress, header, room);
+        }
+        self.admit(now, switch, egress, header).map(|()| header)
+    }
+
+    /// The same for a packet that the switch holds back instead of queueing it, which is never trimmed.
+    ///
+    /// # Errors
+    /// Why it is lost instead.
+    pub(crate) fn take_in_to_hold(
         &mut self,
         now: Time,
         switch: u32,
         egress: PortId,
         header: &Header,
     ) -> Result<(), DropReason> {
+        self.look_at(now, egress, header)?;
+        self.admit(now, switch, egress, header)
+    }
+
+    /// Whether a packet can go by a port at all; brings the port up to date.
+    #[inline(always)]
+    fn look_at(&mut self, now: Time, egress: PortId, header: &Header) -> Result<(), DropReason> {
         if header.links() > MAX_HOPS {
             return Err(DropReason::Loop);
         }
@@ -29,7 +57,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         }
         // Before the buffer is asked, so that this port's share of it is exact.
         self.advance(now, egress);
-        self.admit(now, switch, egress, header)
+        Ok(())
     }
 
     /// Takes a packet into the buffer, pausing the neighbour it came from if its account is over the threshold.

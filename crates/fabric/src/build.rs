@@ -16,6 +16,7 @@ use crate::port::{Port, WAN};
 use crate::scheduling::Scheduler;
 use crate::switch::{Held, Switch, Switches};
 use crate::transit::{PAUSE_FRAME_BYTES, Transit};
+use crate::trim::Trimmer;
 use crate::window::Window;
 use crate::wires::Wires;
 
@@ -145,7 +146,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         let mut held = vec![Held::NOTHING; map.len() as usize];
         let mut by_port: Vec<Option<Port<C>>> = (0..map.len()).map(|_| None).collect();
         for (index, cable) in cables.iter().enumerate() {
-            let spec = LinkSpec::new(cable.rate, cable.delay, &config.ecn);
+            let spec = LinkSpec::new(cable.rate, cable.delay, &config.ecn, &config.trim);
             let spec = wires.number_of(spec).ok_or(BuildError::TooManyLinkKinds)?;
             let (at_a, at_b) = map.ends(index);
             for (at, peer, node, peer_node) in
@@ -214,6 +215,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             window: Window::new(),
             lookahead: wires.lookahead(),
             ecn: config.ecn.clone(),
+            trim: config.trim.clone(),
             transit: Transit {
                 lines: Lines {
                     wires,
@@ -228,10 +230,12 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                     held,
                     pfc: config.pfc.enabled,
                     xon_gap_bytes: config.pfc.xon_gap.get(),
+                    trims: config.trim.enabled,
                 },
                 middleboxes: Middleboxes::none(),
                 contents: Contents::new(),
                 journal: Journal::new(map.len() as usize),
+                trimmer: Trimmer::new(&config.trim, dice, map.len() as usize).map(Box::new),
                 events: 0,
             },
         })

@@ -48,6 +48,15 @@ pub(crate) fn is_calm<const C: usize>(
         return false;
     }
     let ports = at.first_port as usize..at.end_port as usize;
+    if switches.trims {
+        let within = |(port, &to): (&Port<C>, &u64)| {
+            let limits = lines.wires.specs[usize::from(port.spec)].trim;
+            let headers = u64::from(port.queued_bytes[0]);
+            let data = u64::from(port.total_queued_bytes()) + u64::from(port.most_data_being_sent());
+            limits.is_some_and(|limits| headers + to <= limits.header_bytes && data + to <= limits.data_bytes)
+        };
+        return lines.ports[ports].iter().zip(&window.to_bytes).all(within);
+    }
     if !switches.pfc {
         let limit = at.queue_limit_bytes(used);
         let within = |port: &Port<C>| u64::from(port.total_queued_bytes()) + window.bytes <= limit;

@@ -10,6 +10,7 @@ pub use crate::forwarding::{
 };
 pub use crate::marking::{EcnConfig, MarkAt, Thresholds};
 pub use crate::middlebox::{CoolMode, ExternalConfig, NdtConfig, NsfConfig, OrderGuards};
+pub use crate::trim::TrimConfig;
 
 /// Traffic classes a packet can be in: class 0 is control (acknowledgements, notifications), the rest is data.
 pub const MAX_CLASSES: usize = 8;
@@ -23,12 +24,14 @@ pub struct SwitchConfig {
     /// Packet memory shared by all ports of a switch. Default 32 MB (UDMP, DLBF and HPCC set-ups).
     pub buffer: Bytes,
     /// Share of the free buffer one lossy egress queue may fill before packets are dropped. Default 1.0
-    /// (dynamic threshold of Choudhury and Hahne, 1998).
+    /// (dynamic threshold of Choudhury and Hahne, 1998). Where switches trim, `trim.queue` takes its place.
     pub egress_alpha: f64,
     /// Priority flow control for the data classes.
     pub pfc: PfcConfig,
     /// Congestion marking of the data classes.
     pub ecn: EcnConfig,
+    /// Trimming of data packets for which a port has no room.
+    pub trim: TrimConfig,
     /// Data classes and their weights: class i gets `weights[i]` shares of what strict-priority control traffic
     /// leaves. Default one class. At most 7.
     pub weights: Vec<u32>,
@@ -52,6 +55,7 @@ impl Default for SwitchConfig {
             egress_alpha: 1.0,
             pfc: PfcConfig::default(),
             ecn: EcnConfig::default(),
+            trim: TrimConfig::default(),
             weights: vec![1],
             hash: EcmpHash::default(),
             forwarding: ForwardingConfig::default(),
@@ -242,6 +246,7 @@ impl SwitchConfig {
             }
         }
         self.ecn.validate()?;
+        self.trim.validate(self.pfc.enabled)?;
         if self.weights.is_empty() || self.classes() > MAX_CLASSES {
             return Err(out_of_range("weights", format!("{:?}", self.weights), "1 to 7 data classes"));
         }

@@ -40,6 +40,8 @@ pub struct Arrived(pub(crate) Header);
 pub enum DropReason {
     /// The switch's buffer had no room.
     Buffer,
+    /// It was to be trimmed, and there was no room even for its header.
+    HeaderQueue,
     /// Its link was down.
     LinkDown,
     /// The link lost it at random.

@@ -24,6 +24,7 @@ use crate::packet::{Header, PFC, PortId};
 use crate::port::{DOWN, LISTED};
 use crate::prefetch::prefetch;
 use crate::transit::Transit;
+use crate::trim::TrimConfig;
 use crate::window::Window;
 
 /// A fabric that carries contents of type `P` in `C` traffic classes (class 0 is control).
@@ -53,6 +54,7 @@ pub struct Fabric<P, const C: usize> {
     pub(crate) lookahead: Duration,
     /// For links that change.
     pub(crate) ecn: EcnConfig,
+    pub(crate) trim: TrimConfig,
 }
 
 impl<P: Copy, const C: usize> Fabric<P, C> {

@@ -64,7 +64,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             self.transit.bring_up_to(&mut self.balancing, now, end);
             let lines = &mut self.transit.lines;
             let old = lines.spec(end);
-            let spec = LinkSpec::new(rate.unwrap_or(old.rate), delay.unwrap_or(old.delay), &self.ecn);
+            let spec =
+                LinkSpec::new(rate.unwrap_or(old.rate), delay.unwrap_or(old.delay), &self.ecn, &self.trim);
             let spec = lines.wires.number_of(spec).expect("fewer than 65,536 kinds of link in one run");
             let is_switch = end >= lines.host_ports;
             lines.ports[end as usize].set_spec(spec, &lines.wires.specs, is_switch);

@@ -5,6 +5,7 @@ use pathweave_units::{Duration, Rate, Time};
 use crate::marking::{EcnConfig, Red};
 use crate::packet::{Header, LOST, MIN_WIRE_BYTES, PortId};
 use crate::ring::Ring;
+use crate::trim::{TrimConfig, TrimLimits};
 
 /// The packets on their way into a port, in order of arrival. Kept at the receiving end, so that a switch finds all it
 /// has to look at in a row.
@@ -87,7 +88,7 @@ impl Link {
     }
 }
 
-/// Rate, delay and marking thresholds. Few are distinct in a fabric, so ports share them.
+/// Rate, delay, thresholds of marking and limits of trimming. Few are distinct in a fabric, so ports share them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LinkSpec {
     pub(crate) rate: Rate,
@@ -96,15 +97,17 @@ pub(crate) struct LinkSpec {
     pub(crate) ps_per_byte: u32,
     /// Absent where marking is off.
     pub(crate) red: Option<Red>,
+    /// Absent where switches do not trim.
+    pub(crate) trim: Option<TrimLimits>,
 }
 
 impl LinkSpec {
-    pub(crate) fn new(rate: Rate, delay: Duration, ecn: &EcnConfig) -> Self {
+    pub(crate) fn new(rate: Rate, delay: Duration, ecn: &EcnConfig, trim: &TrimConfig) -> Self {
         let bit_ps = 8_000_000_000_000;
         let ps_per_byte = if bit_ps % rate.as_bps() == 0 { bit_ps / rate.as_bps() } else { 0 };
         let ps_per_byte = u32::try_from(ps_per_byte).unwrap_or(0);
         let red = ecn.enabled.then(|| Red::new(rate, ecn));
-        LinkSpec { rate, delay, ps_per_byte, red }
+        LinkSpec { rate, delay, ps_per_byte, red, trim: TrimLimits::new(rate, trim) }
     }
 
     /// What a packet takes from one end to the other at least.
@@ -128,13 +131,12 @@ mod tests {
 
     #[test]
     fn transmission_times_are_exact_for_odd_rates() {
-        let ecn = EcnConfig::default();
-        let spec = LinkSpec::new(Rate::from_gbps(3), Duration::ZERO, &ecn);
-        assert_eq!(spec.time_for(3), Duration::from_ps(8_000));
-        assert_eq!(spec.time_for(1), Duration::from_ps(2_667));
-        assert_eq!(
-            LinkSpec::new(Rate::from_gbps(100), Duration::ZERO, &ecn).time_for(4_178),
-            Duration::from_ps(334_240)
-        );
+        let spec = |gbps| {
+            let (ecn, trim) = (EcnConfig::default(), TrimConfig::default());
+            LinkSpec::new(Rate::from_gbps(gbps), Duration::ZERO, &ecn, &trim)
+        };
+        assert_eq!(spec(3).time_for(3), Duration::from_ps(8_000));
+        assert_eq!(spec(3).time_for(1), Duration::from_ps(2_667));
+        assert_eq!(spec(100).time_for(4_178), Duration::from_ps(334_240));
     }
 }

@@ -159,6 +159,7 @@ impl Marker {
 pub(crate) enum Purpose {
     Mark,
     Impair,
+    Trim,
 }
 
 /// Random numbers of all ports for one purpose.
@@ -178,7 +179,13 @@ impl Dice {
     pub(crate) fn roll(&mut self, port: PortId) -> f64 {
         let rolled = &mut self.rolled[port as usize];
         *rolled += 1;
-        let place = u64::from(port) << 34 | (self.purpose as u64) << 33 | u64::from(*rolled);
+        let purpose = match self.purpose {
+            Purpose::Mark => 0,
+            Purpose::Impair => 1 << 33,
+            // Above every port there can be.
+            Purpose::Trim => 1 << 63,
+        };
+        let place = u64::from(port) << 34 | purpose | u64::from(*rolled);
         (mix64(self.seed ^ mix64(place)) >> 11) as f64 / (1u64 << 53) as f64
     }
 }

@@ -1,7 +1,7 @@
 //! Packets in the fabric: a header by value, which moves from queue to link to queue, and what it carries, which stays.
 
 use crate::prefetch::prefetch_all;
-use pathweave_units::{HostId, PathId, Time};
+use pathweave_units::{HostId, PathId, Time, TrimmedAt};
 
 /// Index of a port: hosts' ports first, then the switches', each node's in a row.
 pub type PortId = u32;
@@ -23,7 +23,7 @@ pub struct Header {
     /// the switch it is in.
     place: u64,
     /// From the low end: path (16 bits), bytes on the link (16), class (8), flags (8), links crossed or being
-    /// crossed (8): on a source route also the place in the list of hops.
+    /// crossed (8): on a source route also the place in the list of hops; where it was trimmed (2).
     traits: u64,
 }
 
@@ -33,6 +33,7 @@ const WIRE_BYTES: u32 = 16;
 const CLASS: u32 = 32;
 const FLAGS: u32 = 40;
 const LINKS: u32 = 48;
+const TRIMMED: u32 = 56;
 
 const NO_CONTENT: u32 = u32::MAX;
 /// Marks the content of packets between switches.
@@ -55,6 +56,8 @@ pub(crate) const PFC: u8 = 1 << 4;
 pub(crate) const PFC_RESUME: u8 = 1 << 5;
 /// On a source route: the path is one of the receiver's to the sender, taken backwards.
 pub(crate) const REVERSED: u8 = 1 << 6;
+/// A switch without room may take its payload and send the rest on.
+const TRIMMABLE: u8 = 1 << 7;
 
 impl Header {
     /// A packet about to enter the fabric, of 40 bytes to 64 KiB.
@@ -86,6 +89,35 @@ impl Header {
     pub fn reversed(mut self) -> Self {
         self.set(REVERSED);
         self
+    }
+
+    /// The same, with a payload that switches may take where they have no room for it.
+    #[inline(always)]
+    pub fn trimmable(mut self) -> Self {
+        self.set(TRIMMABLE);
+        self
+    }
+
+    /// Whether switches may take its payload.
+    pub(crate) fn is_trimmable(&self) -> bool {
+        self.is(TRIMMABLE)
+    }
+
+    /// What is left of it: as many bytes, in the class of control.
+    pub(crate) fn trimmed(&self, wire_bytes: u16, at: TrimmedAt) -> Self {
+        let kept = self.traits & !(0xffff << WIRE_BYTES | 0xff << CLASS | u64::from(TRIMMABLE) << FLAGS);
+        let at = 1 + at as u64;
+        Header { traits: kept | u64::from(wire_bytes) << WIRE_BYTES | at << TRIMMED, ..*self }
+    }
+
+    /// Where its payload was taken; `None`: it has it.
+    #[inline(always)]
+    pub fn trimmed_at(&self) -> Option<TrimmedAt> {
+        match self.traits >> TRIMMED {
+            0 => None,
+            1 => Some(TrimmedAt::OnTheWay),
+            _ => Some(TrimmedAt::LastHop),
+        }
     }
 
     /// Sending host.
@@ -211,7 +243,7 @@ impl Header {
             arrival_ps: arrival.as_ps(),
             ends: self.ends,
             place: self.place & 0xffff_ffff | u64::from(ingress) << 32,
-            // Wraps at 256, which no packet crosses: it would count as caught in a loop before.
+            // Would overflow at 256, which no packet crosses: it would count as caught in a loop before.
             traits: self.traits + (1 << LINKS),
         }
     }

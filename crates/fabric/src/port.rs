@@ -51,6 +51,8 @@ pub(crate) struct Port<const C: usize> {
     pub(crate) max_queue_bytes: u32,
     /// Index of its [`LinkSpec`].
     pub(crate) spec: u16,
+    /// Of the frame on its transmitter, or the last one there; 0 where that is no data.
+    sending_data_bytes: u16,
 }
 
 const _: () = assert!(size_of::<Port<2>>() == 128);
@@ -74,6 +76,7 @@ impl<const C: usize> Port<C> {
             sent_bytes: 0,
             max_queue_bytes: 0,
             spec: 0,
+            sending_data_bytes: 0,
         }
     }
 
@@ -146,6 +149,24 @@ impl<const C: usize> Port<C> {
         header
     }
 
+    /// Takes the last packet of a class in `backlog`.
+    pub(crate) fn pop_newest(&mut self, class: usize) -> Header {
+        let header = self.queues[class].pop_back();
+        self.backlog &= !(u8::from(self.queues[class].is_empty()) << class);
+        self.queued_bytes[class] -= u32::from(header.wire_bytes());
+        header
+    }
+
+    /// Bytes of the data packet that is being sent, which is in no queue any more. The port is up to date.
+    pub(crate) fn data_being_sent(&self, now: Time) -> u16 {
+        if self.tx_free > now { self.sending_data_bytes } else { 0 }
+    }
+
+    /// The most that [`Port::data_being_sent`] can say from now on without another service.
+    pub(crate) fn most_data_being_sent(&self) -> u16 {
+        self.sending_data_bytes
+    }
+
     /// Begins to load the packets served next.
     #[inline(always)]
     pub(crate) fn prefetch_waiting(&self) {
@@ -158,9 +179,11 @@ impl<const C: usize> Port<C> {
         self.queues[1.min(C - 1)].prefetch_end();
     }
 
-    /// Lets the transmitter send so many bytes from when it is free; returns when they are at the far end.
+    /// Lets the transmitter send a packet from when it is free; returns when it is at the far end.
     #[inline(always)]
-    pub(crate) fn transmit(&mut self, wire_bytes: u16, specs: &[LinkSpec]) -> Time {
+    pub(crate) fn transmit(&mut self, header: &Header, specs: &[LinkSpec]) -> Time {
+        let wire_bytes = header.wire_bytes();
+        self.sending_data_bytes = wire_bytes * u16::from(header.class() > 0);
         self.tx_free += if self.ps_per_byte != 0 {
             Duration::from_ps(u64::from(wire_bytes) * u64::from(self.ps_per_byte))
         } else {
@@ -181,6 +204,8 @@ pub struct PortStats {
     pub dropped_packets: u64,
     /// Packets marked Congestion Experienced.
     pub marked_packets: u64,
+    /// Packets whose header alone was sent on, for want of room.
+    pub trimmed_packets: u64,
     /// Largest queue, all classes together, in bytes.
     pub max_queue_bytes: u64,
     /// Times the neighbour paused this port.

@@ -83,6 +83,17 @@ impl<T: Copy> Ring<T> {
         element
     }
 
+    /// Takes the element put last out of a ring that is not empty.
+    pub(crate) fn pop_back(&mut self) -> T {
+        debug_assert!(!self.is_empty());
+        self.tail = self.tail.wrapping_sub(1);
+        let element = self.places[self.place(self.tail)];
+        if self.head == self.tail {
+            (self.head, self.tail) = (0, 0);
+        }
+        element
+    }
+
     /// Doubles the places; `filler` goes into those not used yet.
     #[cold]
     #[inline(never)]
@@ -124,18 +135,22 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// Some means put, none means take; counts that wrap included.
+        /// Some means put, none means take, from the front or the back; counts that wrap included.
         #[test]
-        fn behaves_like_a_deque(start: u32, ops in prop::collection::vec(prop::option::weighted(0.6, any::<u16>()), 0..300)) {
+        fn behaves_like_a_deque(
+            start: u32,
+            ops in prop::collection::vec((prop::option::weighted(0.6, any::<u16>()), prop::bool::weighted(0.2)), 0..300),
+        ) {
             let mut ring = Ring { head: start, tail: start, ..Ring::new() };
             let mut model = VecDeque::new();
-            for op in ops {
+            for (op, back) in ops {
                 match op {
                     Some(element) => {
                         ring.push(element);
                         model.push_back(element);
                     }
                     None if model.is_empty() => {}
+                    None if back => prop_assert_eq!(Some(ring.pop_back()), model.pop_back()),
                     None => prop_assert_eq!(Some(ring.pop()), model.pop_front()),
                 }
                 prop_assert_eq!(ring.front(), model.front());

@@ -65,6 +65,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         } else {
             next_arrival = window.collect::<true>(links, end, at);
             let transit = &mut self.transit;
+            if transit.switches.trims {
+                window.count_by_egress();
+            }
             next_service = if transit.middleboxes.get(switch).is_some() {
                 self.run_boxed(last, switch, &mut window)
             } else if is_calm(&transit.lines, &transit.switches, switch, &window) {
@@ -134,8 +137,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         let Some(egress) = self.transit.switches.each[switch as usize].choose(header) else {
             return self.lose(now, header.ingress(), header, DropReason::NoRoute);
         };
-        match self.transit.take_in(now, switch, egress, header) {
-            Ok(()) => self.transit.enqueue(now, egress, header),
+        let mut room = None;
+        match self.transit.take_in(now, switch, egress, header, &mut room) {
+            Ok(header) => self.transit.enqueue(now, egress, header),
             Err(reason) => self.lose(now, egress, header, reason),
         }
     }

@@ -30,6 +30,8 @@ pub(crate) struct Switches<const C: usize> {
     pub(crate) pfc: bool,
     /// How far below its threshold an account must fall before the neighbour resumes.
     pub(crate) xon_gap_bytes: u64,
+    /// Whether a port without room trims.
+    pub(crate) trims: bool,
 }
 
 impl<const C: usize> Switches<C> {
@@ -42,6 +44,12 @@ impl<const C: usize> Switches<C> {
             return false;
         }
         self.pfc || class == 0 || u64::from(queued_bytes) + bytes <= at.queue_limit_bytes(at.used_bytes)
+    }
+
+    /// Whether the memory of a switch has room, whatever its queues hold.
+    pub(crate) fn has_memory(&self, switch: u32, bytes: u64) -> bool {
+        let at = &self.each[switch as usize];
+        at.used_bytes + bytes <= at.buffer_bytes
     }
 
     /// Takes a packet into the buffer. True if its account is over the threshold now, and its neighbour not paused.

@@ -8,6 +8,7 @@ use crate::middlebox::Middleboxes;
 use crate::packet::{Contents, Header, PFC, PFC_RESUME, PortId};
 use crate::port::{BOXED, DOWN};
 use crate::switch::Switches;
+use crate::trim::Trimmer;
 
 /// A pause frame with preamble and gap.
 pub(crate) const PAUSE_FRAME_BYTES: u16 = 84;
@@ -19,6 +20,8 @@ pub(crate) struct Transit<P, const C: usize> {
     pub(crate) middleboxes: Middleboxes<P>,
     pub(crate) contents: Contents<P>,
     pub(crate) journal: Journal<P>,
+    /// Where switches trim.
+    pub(crate) trimmer: Option<Box<Trimmer>>,
     /// Arrivals at switches, and services that were events of their own.
     pub(crate) events: u64,
 }

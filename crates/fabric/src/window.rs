@@ -21,6 +21,8 @@ pub(crate) struct Window<const C: usize> {
     pub(crate) came_bytes: Vec<[u32; C]>,
     /// The sum of `came_bytes`.
     pub(crate) bytes: u64,
+    /// By egress port, once [counted](Window::count_by_egress).
+    pub(crate) to_bytes: Vec<u64>,
     /// Something in it is out of the ordinary, so that everything must be done in order of time.
     rough: bool,
 }
@@ -40,6 +42,7 @@ impl<const C: usize> Window<C> {
             sorted: Vec::new(),
             came_bytes: Vec::new(),
             bytes: 0,
+            to_bytes: Vec::new(),
             rough: false,
         }
     }
@@ -86,6 +89,19 @@ impl<const C: usize> Window<C> {
         }
         self.rough |= at.links_down > 0 || ports >> (64 - EGRESS_SHIFT) != 0;
         next
+    }
+
+    /// Counts the bytes that each port is to send on, where ports were noted and all arrivals have one.
+    pub(crate) fn count_by_egress(&mut self) {
+        self.to_bytes.clear();
+        if self.rough {
+            return;
+        }
+        self.to_bytes.resize(self.came_bytes.len(), 0);
+        for &key in &self.order {
+            let header = &self.arrivals[(key & INDEX) as usize];
+            self.to_bytes[(key >> EGRESS_SHIFT) as usize] += u64::from(header.wire_bytes());
+        }
     }
 
     /// How many have arrived.

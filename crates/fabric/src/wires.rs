@@ -66,7 +66,7 @@ impl Wires {
     /// A port transmits a frame from when it is free.
     #[inline(always)]
     pub(crate) fn put<const C: usize>(&mut self, port: &mut Port<C>, header: &Header) {
-        let arrival = port.transmit(header.wire_bytes(), &self.specs);
+        let arrival = port.transmit(header, &self.specs);
         self.links[port.peer as usize].push(header, port.peer, arrival);
         self.due_by(port.peer_node, arrival);
     }

@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use pathweave_fabric::config::{EcnConfig, Forwarding, MarkAt, SwitchConfig, Thresholds};
+use pathweave_fabric::config::{EcnConfig, Forwarding, MarkAt, SwitchConfig, Thresholds, TrimConfig};
 use pathweave_fabric::{Cable, DropReason, FabricEventKind, PortMap};
 use pathweave_units::{Bytes, Duration, Rate, Rng, Time};
 use proptest::prelude::*;
@@ -158,6 +158,21 @@ impl Scenario {
         forwarding.conweave.flush_default = Duration::from_ns(2_000);
         forwarding.conweave.idle_after = Duration::from_ns(5_000);
         forwarding.conweave.reorder_queues = 2;
+        self
+    }
+
+    /// The same with switches that trim; what arrives (1), the newest in the queue (0), or either.
+    fn trimming(mut self, arriving: u32) -> Self {
+        let mut rng = Rng::for_component(self.seed, "trim", 0);
+        self.config.trim = TrimConfig {
+            enabled: true,
+            queue: Bytes::new(2_000 + u64::from(rng.below(20_000))),
+            header_queue: Some(Bytes::new(64 + u64::from(rng.below(2_000)))),
+            size: Bytes::new(64),
+            arriving: [0.0, 1.0, 0.5][arriving as usize],
+            thresholds: Thresholds::Fixed,
+            ..TrimConfig::default()
+        };
         self
     }
 
@@ -364,11 +379,35 @@ proptest! {
     }
 
     #[test]
-    fn lazy_service_is_the_plain_fabric(kind in 0..4u32, seed: u64, pfc: bool, roomy: bool) {
-        let mut scenario = scenario(kind, seed, pfc, false, false);
+    fn trimming_is_exact_whatever_the_windows(
+        kind in 0..4u32, seed: u64, faulty: bool, round: bool, arriving in 0..3u32, window_ps in 1..200_000u64,
+    ) {
+        let scenario = scenario(kind, seed, false, faulty, round).trimming(arriving);
+        let whole = scenario.run(Some(audit));
+        check_nodes(&whole);
+        whole.check_conservation();
+        prop_assert_eq!(whole.fabric.packets_alive() > 0, whole.fabric.any_paused());
+        let seen = scenario.run(Some(look_at_some));
+        let mut cut = scenario.net();
+        cut.longest_window = Duration::from_ps(window_ps);
+        cut.run();
+        for other in [&seen, &cut] {
+            same(&other.delivered, &whole.delivered);
+            same(&other.drops(), &whole.drops());
+        }
+    }
+
+    #[test]
+    fn lazy_service_is_the_plain_fabric(
+        kind in 0..4u32, seed: u64, pfc: bool, roomy: bool, trims in prop::option::of(0..2u32),
+    ) {
+        let mut scenario = scenario(kind, seed, pfc && trims.is_none(), false, false);
         if roomy {
             // No limit is in reach: ports are simulated one by one.
             scenario.config.buffer = Bytes::from_mb(100);
+        }
+        if let Some(arriving) = trims {
+            scenario = scenario.trimming(arriving);
         }
         // One way for each packet: the plain fabric knows no hashing.
         scenario.script.iter_mut().for_each(|(_, packet)| packet.path = 0);
@@ -383,14 +422,19 @@ proptest! {
         let script: Vec<(u64, u32)> = scenario.script.iter().zip(0..).map(|(s, id)| (s.0, id)).collect();
         plain.run(&script, |host| map.ports(host).start);
         prop_assume!(!plain.tie);
-        let delivered: Vec<(u64, u32, bool)> =
-            lazy.delivered.iter().map(|d: &Delivery| (d.time.as_ps(), d.id, d.marked)).collect();
+        let delivered = arrivals(&lazy);
         let dropped: Vec<(u64, u32)> = lazy.drops().iter().map(|d| (d.0.as_ps(), d.1)).collect();
         let pauses: Vec<(u64, u32, bool)> = lazy.pauses().iter().map(|p| (p.0.as_ps(), p.1, p.3)).collect();
         same(&pauses, &plain.pauses);
         same(&dropped, &plain.dropped);
         same(&delivered, &plain.delivered);
     }
+}
+
+/// (Picoseconds, packet, marked, trimmed) of what has reached hosts.
+fn arrivals(net: &Net<2>) -> Vec<(u64, u32, bool, bool)> {
+    let of = |d: &Delivery| (d.time.as_ps(), d.id, d.marked, d.trimmed.is_some());
+    net.delivered.iter().map(of).collect()
 }
 
 /// Panics with the first difference and what precedes it.

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use pathweave_execution::{Due, Execution, Step};
 use pathweave_results::EndReason;
-use pathweave_sim::{Control, Monitor, SimError, SimSpec, Snapshot, Ways, full_and_ack_bytes};
+use pathweave_sim::{Control, Monitor, SimError, SimSpec, Snapshot, full_and_ack_bytes};
 use pathweave_units::{Duration, Time};
 use pathweave_workload::{Task, TaskId};
 
@@ -13,7 +13,7 @@ use crate::gauge::Level;
 use crate::heap::IndexedHeap;
 use crate::lane::{Lane, Service};
 use crate::ledger::Ledger;
-use crate::model::{Model, models};
+use crate::model::Model;
 use crate::network::Network;
 use crate::outside::Marks;
 use crate::queue::{Law, PortQueue};
@@ -105,20 +105,17 @@ pub(crate) struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// Sets a run up.
+    /// Sets a run up, of which links have this share of their capacity.
     ///
     /// # Errors
     /// What is wrong for packets, too, and what depends on them.
-    pub(crate) fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
-        refuse::check(spec)?;
-        let ways = Ways::new(spec)?;
-        let models = models(spec, &ways);
-        refuse::check_network(spec, &ways, &models)?;
+    pub(crate) fn new(spec: &'a SimSpec, efficiency: f64) -> Result<Self, SimError> {
+        let (ways, models) = refuse::admit(spec)?;
         let execution =
             Execution::new(spec.graph.clone(), &spec.groups, ways.connections(), spec.task_notification()?);
         let spread: Vec<_> = models.iter().map(|model| model.spread).collect();
         let mut solver = Solver::default();
-        let network = Network::new(spec, ways, &spread, &mut solver);
+        let network = Network::new(spec, ways, (&spread, efficiency), &mut solver);
         let law = models.iter().map(|model| model.law).reduce(Law::or).expect("messages have groups");
         let mut engine = Engine {
             spec,
@@ -157,7 +154,8 @@ impl<'a> Engine<'a> {
         self.queues.clear();
         self.queues.resize(resources, PortQueue::default());
         self.shorts = ShortLoads::new(resources);
-        let of = |profile| (Line::of(profile), profile.one_way(self.ack_bytes));
+        let share = self.network.efficiency;
+        let of = |profile| (Line::of(profile, share), profile.one_way(self.ack_bytes));
         self.lines = self.network.profiles.iter().map(of).collect();
     }
 

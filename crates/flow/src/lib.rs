@@ -12,6 +12,7 @@
 
 mod carry;
 mod engine;
+mod fold;
 mod gauge;
 mod heap;
 mod lane;
@@ -34,12 +35,30 @@ use pathweave_sim::{Monitor, SimError, SimSpec};
 
 use crate::engine::Engine;
 
+/// The share of the capacity of links that flows use: all of it, or what a run of packets has shown that rate controls leave used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Efficiency(f64);
+
+impl Efficiency {
+    /// All of it.
+    pub const WHOLE: Efficiency = Efficiency(1.0);
+
+    /// This share.
+    ///
+    /// # Panics
+    /// Unless it is a number above 0.
+    pub fn new(share: f64) -> Self {
+        assert!(share > 0.0 && share.is_finite(), "a share above 0, not {share}");
+        Efficiency(share)
+    }
+}
+
 /// Runs a spec to its end and returns what was observed. Wall and CPU time are for the caller to add.
 ///
 /// # Errors
 /// What is wrong for packets, too; and what depends on packets ([`SimError::Fidelity`]).
-pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
-    let mut engine = Engine::new(spec)?;
+pub fn run(spec: &SimSpec, efficiency: Efficiency, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
+    let mut engine = Engine::new(spec, efficiency.0)?;
     let end = engine.run(monitor);
     Ok(engine.into_result(end))
 }
@@ -49,5 +68,6 @@ pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimEr
 /// # Errors
 /// Those of [`run`].
 pub fn check(spec: &SimSpec) -> Result<(), SimError> {
-    Engine::new(spec).map(drop)
+    spec.task_notification()?;
+    refuse::admit(spec).map(drop)
 }

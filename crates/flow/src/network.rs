@@ -5,13 +5,16 @@
 //! pairs of classes of a random number times the fraction that crosses them), and links that cannot fill up whatever the hosts
 //! send are none. A Clos that is not oversubscribed is left with the links of its hosts.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pathweave_fabric::PortId;
 use pathweave_sim::{PathProfile, SimSpec, Ways};
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::{HostId, PathId, Spread, mix64};
+use pathweave_workload::{Folding, MessageGraph};
 
+use crate::fold::{Orbits, carried_ports};
 use crate::solver::{ResourceId, Solver, Use};
 use crate::walk::{Capacities, Walker, bytes_a_ps};
 
@@ -74,6 +77,8 @@ pub(crate) struct Network<'a> {
     pub(crate) ways: Ways<'a>,
     topology: &'a Topology,
     detail: Detail,
+    /// The share of the capacity of links that is used.
+    pub(crate) efficiency: f64,
     /// By egress port.
     pub(crate) resource_of: Vec<ResourceId>,
     /// By resource: whether it is the port of a switch, where queues are.
@@ -88,27 +93,64 @@ pub(crate) struct Network<'a> {
     pub(crate) profiles: Vec<PathProfile>,
     /// By class.
     pub(crate) gauges: Vec<Gauge>,
+    folding: Option<Folded>,
     walker: Walker<'a>,
+}
+
+/// What stands for what, where only some of the hosts that are alike are on the graph.
+struct Folded {
+    order: u32,
+    /// How symmetries carry ports.
+    carried: Vec<(PortId, PortId)>,
+    ports: Orbits,
+    classes: Orbits,
+    /// By resource.
+    resources: Orbits,
+}
+
+impl Folded {
+    fn new(folding: &Folding, ways: &Ways<'_>, topology: &Topology, class_of: &[u32]) -> Self {
+        let order = folding.order();
+        let carried = carried_ports(folding, ways, topology);
+        let ports = ways.ports().ports(topology.nodes() - 1).end as usize;
+        let hosts = (0..topology.hosts()).map(HostId);
+        let of_classes = folding.symmetries().iter().flat_map(|symmetry| {
+            hosts.clone().map(|host| (class_of[host.index()], class_of[symmetry.host(host).index()]))
+        });
+        Folded {
+            order,
+            ports: Orbits::new(ports, order, carried.iter().copied()),
+            classes: Orbits::new(classes_of(class_of), order, of_classes),
+            resources: Orbits::new(0, order, []),
+            carried,
+        }
+    }
 }
 
 impl<'a> Network<'a> {
     /// Of a run in which `spread` tells how each group's messages are spread. Resources are added to the solver.
-    pub(crate) fn new(spec: &'a SimSpec, ways: Ways<'a>, spread: &[Spread], solver: &mut Solver) -> Self {
+    pub(crate) fn new(
+        spec: &'a SimSpec,
+        ways: Ways<'a>,
+        (spread, efficiency): (&[Spread], f64),
+        solver: &mut Solver,
+    ) -> Self {
         let topology = &*spec.topology;
         let class_of = classes(topology);
-        let mut wanted = BTreeMap::new();
-        for message in spec.graph.messages() {
-            let [from, to] = [message.src, message.dst].map(|host| class_of[host.index()]);
-            let key = (of_pairs(spread[message.group.index()]), from, to);
-            wanted.entry(key).or_insert((message.src, message.dst));
-        }
+        let wanted = wanted(&spec.graph, &class_of, spread);
+        let folding = spec.graph.folding();
+        let folding = folding.map(|folding| Folded::new(folding, &ways, topology, &class_of));
         let detail =
             if spread.iter().any(|spread| spread.is_single()) { Detail::EachLink } else { Detail::WhatBinds };
-        let gauges = gauges(topology, &class_of);
+        let mut gauges = gauges(topology, &class_of);
+        if let Some(Folded { classes, .. }) = &folding {
+            (0..).zip(&mut gauges).for_each(|(class, gauge)| gauge.capacity *= classes.part(class));
+        }
         let mut network = Network {
             ways,
             topology,
             detail,
+            efficiency,
             resource_of: Vec::new(),
             at_switch: Vec::new(),
             capacity: Vec::new(),
@@ -118,6 +160,7 @@ impl<'a> Network<'a> {
             pairs: Vec::new(),
             profiles: Vec::new(),
             gauges,
+            folding,
             walker: Walker::new(topology),
         };
         network.rebuild(solver);
@@ -126,13 +169,13 @@ impl<'a> Network<'a> {
 
     /// Finds resources and pairs as the links and routes are now. The solver has no flow.
     pub(crate) fn rebuild(&mut self, solver: &mut Solver) {
-        let Network { ways, topology, walker, wanted, class_of, detail, .. } = self;
+        let Network { ways, topology, walker, wanted, class_of, detail, efficiency, .. } = self;
         let ports = ways.ports().ports(topology.nodes() - 1).end as usize;
-        let rates = port_rates(ways, topology, ports);
+        let rates = port_rates(ways, topology, (ports, *efficiency));
         let representative = ways.with_capacities(|capacities| match detail {
             Detail::EachLink => (0..ports as PortId).map(Some).collect(),
             Detail::WhatBinds => {
-                representatives(ways, topology, walker, capacities, wanted, class_of, &rates)
+                representatives(ways, topology, walker, capacities, wanted, class_of, (&rates, *efficiency))
             }
         });
         self.add_resources(solver, &representative, &rates);
@@ -158,18 +201,55 @@ impl<'a> Network<'a> {
                 self.resource_of[port] = self.resource_of[*of as usize];
             }
         }
+        self.fold_resources(solver);
         for link in 0..self.topology.links().len() {
             let (a, b) = self.ways.ports().ends(link);
-            let [a, b] = [a, b]
-                .map(|port| (representative[port as usize] == Some(port), self.resource_of[port as usize]));
+            let [a, b] = [a, b].map(|port| {
+                (representative[port as usize] == Some(port), self.folded(self.resource_of[port as usize]))
+            });
             if a.0 && b.1 != NONE || b.0 && a.1 != NONE {
                 solver.join(a.1, b.1);
             }
         }
     }
 
+    /// Resources that are carried to each other become one.
+    fn fold_resources(&mut self, solver: &mut Solver) {
+        let Some(folding) = &mut self.folding else { return };
+        let carried =
+            folding.carried.iter().map(|&(a, b)| [a, b].map(|port| self.resource_of[port as usize]));
+        let carried = carried.filter(|of| !of.contains(&NONE)).map(|[a, b]| (a, b));
+        folding.resources = Orbits::new(self.capacity.len(), folding.order, carried);
+        for (resource, capacity) in (0..).zip(&mut self.capacity) {
+            *capacity *= folding.resources.part(resource);
+            solver.set_capacity(resource, *capacity);
+        }
+    }
+
+    /// The resource that stands for a resource.
+    fn folded(&self, resource: ResourceId) -> ResourceId {
+        match &self.folding {
+            Some(folding) if resource != NONE => folding.resources.of(resource),
+            _ => resource,
+        }
+    }
+
+    /// The resource of an egress port.
+    fn resource(&self, port: PortId) -> ResourceId {
+        self.folded(self.resource_of[port as usize])
+    }
+
+    /// What crossed each port, of what crossed it by messages that are run.
+    pub(crate) fn unfold(&self, by_port: &mut [f64]) {
+        let Some(Folded { ports, .. }) = &self.folding else { return };
+        let mut sums = vec![0.0; by_port.len()];
+        (0..).zip(&*by_port).for_each(|(port, bytes)| sums[ports.of(port) as usize] += bytes);
+        let whole = (0..).zip(by_port);
+        whole.for_each(|(port, bytes)| *bytes = sums[ports.of(port) as usize] / ports.part(port));
+    }
+
     fn find_pairs(&mut self) {
-        let Network { ways, topology, walker, wanted, resource_of, .. } = self;
+        let Network { ways, topology, walker, wanted, resource_of, folding, .. } = self;
         self.pairs.clear();
         self.index.clear();
         self.profiles.clear();
@@ -203,6 +283,10 @@ impl<'a> Network<'a> {
                 let leaf = |host: HostId| topology.ports(host.into())[0].peer;
                 let apart = leaf(src) != leaf(dst) && pair.first.len() == 1 && pair.last.len() == 1;
                 pair.gauges = apart.then_some((from, to));
+                if let Some(Folded { resources, classes, .. }) = folding {
+                    fold_between(&mut pair.between, resources);
+                    pair.gauges = pair.gauges.map(|(from, to)| (classes.of(from), classes.of(to)));
+                }
                 self.index.insert((spread, from, to), self.pairs.len() as u32);
                 self.pairs.push(pair);
             }
@@ -220,28 +304,28 @@ impl<'a> Network<'a> {
         let pair = &self.pairs[pair as usize];
         uses.clear();
         let from = self.ways.ports().ports(src.0).start;
-        uses.extend(pair.first.iter().map(|&(port, share)| Use {
-            resource: self.resource_of[(from + PortId::from(port)) as usize],
-            share,
-        }));
-        uses.extend(pair.last.iter().map(|&(port, share)| Use {
-            resource: self.resource_of[self.port_to(dst, port) as usize],
-            share,
-        }));
+        uses.extend(
+            pair.first
+                .iter()
+                .map(|&(port, share)| Use { resource: self.resource(from + PortId::from(port)), share }),
+        );
+        uses.extend(
+            pair.last
+                .iter()
+                .map(|&(port, share)| Use { resource: self.resource(self.port_to(dst, port)), share }),
+        );
         uses.extend(pair.between.iter().map(|&Between { resource, share, .. }| Use { resource, share }));
     }
 
     /// The egress port of the direction of a host's link that leads to it.
     pub(crate) fn port_to(&self, host: HostId, port: u16) -> PortId {
-        let at = self.topology.ports(host.into())[usize::from(port)];
-        let (a, b) = self.ways.ports().ends(at.link.index());
-        if at.is_a { b } else { a }
+        self.other_end(self.ways.ports().ports(host.0).start + PortId::from(port))
     }
 
     /// The resources of a route of egress ports.
     pub(crate) fn of_route(&self, route: &[PortId], uses: &mut Vec<Use>) {
         uses.clear();
-        uses.extend(route.iter().map(|&port| Use { resource: self.resource_of[port as usize], share: 1.0 }));
+        uses.extend(route.iter().map(|&port| Use { resource: self.resource(port), share: 1.0 }));
     }
 
     /// The egress ports of packets on a path; none where they do not arrive.
@@ -287,6 +371,51 @@ impl<'a> Network<'a> {
     }
 }
 
+/// Pairs of classes whose hosts talk, with two of them: also those that are not on the graph.
+fn wanted(
+    graph: &MessageGraph,
+    class_of: &[u32],
+    spread: &[Spread],
+) -> BTreeMap<(Spread, u32, u32), (HostId, HostId)> {
+    let key = |spread: Spread, (src, dst): (HostId, HostId)| {
+        let [from, to] = [src, dst].map(|host| class_of[host.index()]);
+        (of_pairs(spread), from, to)
+    };
+    let mut wanted = BTreeMap::new();
+    for message in graph.messages() {
+        let ends = (message.src, message.dst);
+        wanted.entry(key(spread[message.group.index()], ends)).or_insert(ends);
+    }
+    let Some(folding) = graph.folding() else { return wanted };
+    let mut new: Vec<_> = wanted.iter().map(|(&(spread, ..), &ends)| (spread, ends)).collect();
+    while let Some((spread, (src, dst))) = new.pop() {
+        for symmetry in folding.symmetries() {
+            let ends = (symmetry.host(src), symmetry.host(dst));
+            if let Entry::Vacant(entry) = wanted.entry(key(spread, ends)) {
+                entry.insert(ends);
+                new.push((spread, ends));
+            }
+        }
+    }
+    wanted
+}
+
+/// Links that stand for others, each once.
+fn fold_between(between: &mut Vec<Between>, resources: &Orbits) {
+    for one in &mut *between {
+        one.resource = resources.of(one.resource);
+    }
+    between.sort_by_key(|one| one.resource);
+    between.dedup_by(|next, first| {
+        let same = next.resource == first.resource;
+        if same {
+            first.share += next.share;
+            first.all += next.all;
+        }
+        same
+    });
+}
+
 /// Messages that are spread alike, whether their packets collide or not. Single paths have of this what they need to know:
 /// which hops a path has.
 fn of_pairs(spread: Spread) -> Spread {
@@ -318,6 +447,11 @@ fn classes(topology: &Topology) -> Vec<u32> {
     (0..topology.hosts()).map(HostId).map(class).collect()
 }
 
+/// How many classes there are.
+fn classes_of(class_of: &[u32]) -> usize {
+    class_of.iter().max().map_or(0, |&last| last as usize + 1)
+}
+
 /// By class: the links of its first switch to other switches.
 fn gauges(topology: &Topology, class_of: &[u32]) -> Vec<Gauge> {
     let mut seen = BTreeSet::new();
@@ -333,11 +467,11 @@ fn gauges(topology: &Topology, class_of: &[u32]) -> Vec<Gauge> {
     firsts.map(gauge).collect()
 }
 
-fn port_rates(ways: &Ways<'_>, topology: &Topology, ports: usize) -> Vec<f64> {
+fn port_rates(ways: &Ways<'_>, topology: &Topology, (ports, efficiency): (usize, f64)) -> Vec<f64> {
     let mut rates = vec![0.0; ports];
     for link in 0..topology.links().len() {
         let (alive, rate) = ways.link(pathweave_topo::LinkId(link as u32));
-        let rate = if alive { bytes_a_ps(rate) } else { 0.0 };
+        let rate = if alive { efficiency * bytes_a_ps(rate) } else { 0.0 };
         let (a, b) = ways.ports().ends(link);
         rates[a as usize] = rate;
         rates[b as usize] = rate;
@@ -359,16 +493,16 @@ fn representatives(
     capacities: &mut Capacities<'_>,
     wanted: &BTreeMap<(Spread, u32, u32), (HostId, HostId)>,
     class_of: &[u32],
-    rates: &[f64],
+    (rates, efficiency): (&[f64], f64),
 ) -> Vec<Option<PortId>> {
     let mut signatures = vec![0u64; rates.len()];
-    let classes = class_of.iter().max().map_or(0, |&last| last as usize + 1);
+    let classes = classes_of(class_of);
     // What the hosts of each class can send, or receive, together.
     let mut of_class = vec![0.0; classes];
     for host in (0..topology.hosts()).map(HostId) {
         let ports = topology.ports(host.into()).iter();
         let rate: f64 = ports.map(|port| bytes_a_ps(topology.link(port.link).rate)).sum();
-        of_class[class_of[host.index()] as usize] += rate;
+        of_class[class_of[host.index()] as usize] += efficiency * rate;
     }
     let largest = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let mut from_sources = Most::new(rates.len());

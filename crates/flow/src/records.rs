@@ -3,6 +3,7 @@
 use pathweave_results::{EndReason, LinkTotals, RunInfo, RunResult};
 use pathweave_topo::LinkId;
 use pathweave_units::{Rate, Time, mix64};
+use pathweave_workload::Folding;
 
 use crate::engine::Engine;
 
@@ -15,6 +16,14 @@ impl Engine<'_> {
         let spec = self.spec;
         self.count_all(end);
         self.ledger.flush(&mut self.network);
+        self.network.unfold(&mut self.ledger.by_port);
+        let mut outside = self.marks.reasons(end);
+        if self.solver.cut_short > 0 {
+            outside.push(format!(
+                "rates were left unfinished at {} instants, whose changes spread over too many links",
+                self.solver.cut_short
+            ));
+        }
         let labels = self.execution.labels();
         let activities = self.execution.activity_records(end);
         let critical = self.execution.critical_steps();
@@ -30,7 +39,8 @@ impl Engine<'_> {
                 simulated_ps: end.as_ps(),
                 events: self.events,
                 ended,
-                outside: self.marks.reasons(end),
+                outside,
+                stands_for: spec.graph.folding().map(Folding::order),
                 ..spec.run_info()
             },
             nodes: spec.node_infos(),

@@ -8,7 +8,7 @@ use pathweave_sim::{Blame, RouteChoice, SimError, SimSpec, Ways};
 use pathweave_topo::NodeId;
 use pathweave_units::Forwarding;
 
-use crate::model::Model;
+use crate::model::{Model, models};
 use crate::walk::bytes_a_ps;
 
 fn refused(blame: Blame, why: &str, instead: &str) -> SimError {
@@ -19,8 +19,20 @@ fn refused(blame: Blame, why: &str, instead: &str) -> SimError {
     }
 }
 
+/// Routes and models of a run that is not refused.
+///
+/// # Errors
+/// What depends on packets, and what is wrong for packets, too.
+pub(crate) fn admit(spec: &SimSpec) -> Result<(Ways<'_>, Vec<Model>), SimError> {
+    check(spec)?;
+    let ways = Ways::new(spec)?;
+    let models = models(spec, &ways);
+    check_network(spec, &ways, &models)?;
+    Ok((ways, models))
+}
+
 /// Refuses what can be told from the scenario alone.
-pub(crate) fn check(spec: &SimSpec) -> Result<(), SimError> {
+fn check(spec: &SimSpec) -> Result<(), SimError> {
     if !matches!(spec.routing, RouteChoice::Switches) {
         let why = "explicit paths carry the packets";
         return Err(refused(Blame::Routing, why, "leave out `routing`"));
@@ -96,7 +108,16 @@ fn check_faults(spec: &SimSpec) -> Result<(), SimError> {
 }
 
 /// Refuses what can be told once schemes and switches are known: detours, and buffers that overflow where nothing pauses.
-pub(crate) fn check_network(spec: &SimSpec, ways: &Ways<'_>, models: &[Model]) -> Result<(), SimError> {
+fn check_network(spec: &SimSpec, ways: &Ways<'_>, models: &[Model]) -> Result<(), SimError> {
+    if spec.graph.folding().is_some() && models.iter().any(|model| model.spread.is_single()) {
+        return Err(SimError::Fidelity {
+            blame: Blame::Field("run.fold"),
+            message:
+                "ranks that are alike are run once, and switches choose single paths, which tell them apart"
+                    .to_owned(),
+            advice: "set run.fold to \"never\"".to_owned(),
+        });
+    }
     if ways.forwarding().kind == Some(Forwarding::Ugal) {
         let asks = spec.schemes.iter().find(|named| named.scheme.forwarding == Some(Forwarding::Ugal));
         let blame = asks.map_or(Blame::Kind, |named| Blame::Scheme(named.name.clone()));
@@ -108,7 +129,8 @@ pub(crate) fn check_network(spec: &SimSpec, ways: &Ways<'_>, models: &[Model]) -
     // All that talk to a host at once, each before it hears of a queue.
     let mut senders: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for message in spec.graph.messages() {
-        senders.entry((message.dst, message.group)).or_default().insert(message.src);
+        let to = spec.graph.representative(message.dst);
+        senders.entry((to, message.group)).or_default().insert((message.src, message.dst));
     }
     for ((host, group), senders) in senders {
         let link = spec.topology.link(spec.topology.ports(host.into())[0].link);

@@ -30,12 +30,12 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Of a path.
-    pub(crate) fn of(profile: &PathProfile) -> Self {
+    /// Of a path whose links have this share of their capacity.
+    pub(crate) fn of(profile: &PathProfile, share: f64) -> Self {
         let of_ports = |rate: Rate, ports: u32| Rate::from_bps(rate.as_bps() * u64::from(ports));
         let (first, last) = (profile.hops[0].0, profile.hops[profile.hops.len() - 1].0);
         let slower = of_ports(first, profile.nic_ports.0).min(of_ports(last, profile.nic_ports.1));
-        Line { rate: bytes_a_ps(slower), slower }
+        Line { rate: share * bytes_a_ps(slower), slower }
     }
 }
 

@@ -1,12 +1,10 @@
-//! Curves and bars to an SVG and a PNG of it.
+//! Curves and bars as pictures.
 
-use std::sync::{Arc, Once};
-
-use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{FontStyle, register_font};
+
+use crate::picture::{Area, Backend, FONT, Failed, Picture};
 
 /// One or more pictures side by side with a common legend.
 #[derive(Clone, Debug, Default)]
@@ -76,65 +74,40 @@ const HEIGHT: u32 = 400;
 const LEGEND_LINE: u32 = 24;
 const INK: RGBColor = RGBColor(40, 40, 40);
 const GRID: RGBColor = RGBColor(225, 225, 225);
-pub(crate) const FONT: &str = "sans-serif";
+impl Chart {
+    /// Panels side by side, lines of them, and the width of one, points.
+    fn grid(&self) -> (u32, u32, u32) {
+        let columns = self.panels.len().clamp(1, 3) as u32;
+        let rows = (self.panels.len() as u32).div_ceil(columns).max(1);
+        // Many groups of bars need room for their names.
+        let crowded = self.panels.iter().any(|panel| panel.categories.len() > 5 && panel.bars);
+        (columns, rows, if crowded && columns == 1 { 2 * WIDTH } else { WIDTH })
+    }
+}
 
-pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+/// Height of a legend, points.
+fn legend_height(lines: &[Placed<'_>]) -> u32 {
+    12 + LEGEND_LINE * lines.last().map_or(0, |(_, line, _)| line + 1)
+}
 
-/// The chart as SVG.
-pub(crate) fn svg(chart: &Chart) -> Result<String, Failed> {
-    prepare_fonts();
-    let mut text = String::new();
-    let legend = legend(chart);
-    let columns = chart.panels.len().clamp(1, 3) as u32;
-    let rows = (chart.panels.len() as u32).div_ceil(columns).max(1);
-    // Many groups of bars need room for their names.
-    let crowded = chart.panels.iter().any(|panel| panel.categories.len() > 5 && panel.bars);
-    let width = if crowded && columns == 1 { 2 * WIDTH } else { WIDTH };
-    let lines = place(&legend, columns * width);
-    let legend_height = 12 + LEGEND_LINE * lines.last().map_or(0, |(_, line, _)| line + 1);
-    {
-        let size = (columns * width, rows * HEIGHT + legend_height);
-        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
-        root.fill(&WHITE)?;
-        let (top, below) = root.split_vertically(legend_height);
+impl Picture for Chart {
+    fn size(&self) -> (u32, u32) {
+        let (columns, rows, width) = self.grid();
+        let legend = legend(self);
+        (columns * width, rows * HEIGHT + legend_height(&place(&legend, columns * width)))
+    }
+
+    fn draw<B: Backend>(&self, root: &Area<B>) -> Result<(), Failed> {
+        let (columns, rows, width) = self.grid();
+        let legend = legend(self);
+        let lines = place(&legend, columns * width);
+        let (top, below) = root.split_vertically(legend_height(&lines));
         draw_legend(&top, &lines)?;
-        for (panel, area) in chart.panels.iter().zip(below.split_evenly((rows as usize, columns as usize))) {
-            draw_panel(chart, panel, &area)?;
+        for (panel, area) in self.panels.iter().zip(below.split_evenly((rows as usize, columns as usize))) {
+            draw_panel(self, panel, &area)?;
         }
-        root.present()?;
+        Ok(())
     }
-    Ok(text)
-}
-
-/// The SVG as PNG, twice as large.
-pub(crate) fn png(svg: &str) -> Result<Vec<u8>, Failed> {
-    use resvg::{tiny_skia, usvg};
-    let mut fonts = usvg::fontdb::Database::new();
-    fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
-    let family = fonts.faces().next().and_then(|face| face.families.first()).map(|(name, _)| name.clone());
-    if let Some(family) = family {
-        fonts.set_sans_serif_family(family);
-    }
-    let options =
-        usvg::Options { fontdb: Arc::new(fonts), font_family: FONT.to_owned(), ..usvg::Options::default() };
-    let tree = usvg::Tree::from_str(svg, &options)?;
-    const ZOOM: f32 = 2.0;
-    let size = tree.size().to_int_size();
-    let (width, height) = (size.width() * ZOOM as u32, size.height() * ZOOM as u32);
-    let mut pixels = tiny_skia::Pixmap::new(width, height).ok_or("the picture has no size")?;
-    resvg::render(&tree, tiny_skia::Transform::from_scale(ZOOM, ZOOM), &mut pixels.as_mut());
-    Ok(pixels.encode_png()?)
-}
-
-pub(crate) fn prepare_fonts() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        for style in [FontStyle::Normal, FontStyle::Bold] {
-            // A font that cannot be read would show in every picture; there is nothing to recover.
-            let _ = register_font(FONT, style, epaint_default_fonts::UBUNTU_LIGHT);
-        }
-    });
 }
 
 /// Names and looks of all panels, each once.
@@ -167,7 +140,7 @@ fn place(legend: &[(String, Look, bool)], width: u32) -> Vec<Placed<'_>> {
     placed
 }
 
-fn draw_legend(area: &Area<'_>, placed: &[Placed<'_>]) -> Result<(), Failed> {
+fn draw_legend<B: Backend>(area: &Area<B>, placed: &[Placed<'_>]) -> Result<(), Failed> {
     let style = TextStyle::from((FONT, 15).into_font()).color(&INK);
     for ((name, look, bars), line, x) in placed {
         let (x, y) = (*x as i32, (12 + line * LEGEND_LINE) as i32);
@@ -188,7 +161,7 @@ fn draw_legend(area: &Area<'_>, placed: &[Placed<'_>]) -> Result<(), Failed> {
     Ok(())
 }
 
-fn draw_panel(chart: &Chart, panel: &PanelChart, area: &Area<'_>) -> Result<(), Failed> {
+fn draw_panel<B: Backend>(chart: &Chart, panel: &PanelChart, area: &Area<B>) -> Result<(), Failed> {
     let points = || panel.curves.iter().flat_map(|curve| curve.points.iter());
     let (x_low, x_high) = bounds(points().map(|p| p.0));
     let levels = chart.levels.iter().map(|level| level.1);
@@ -222,15 +195,16 @@ fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
     if low > high { (0.0, 1.0) } else { (low, high) }
 }
 
-fn mesh<X, Y>(
+fn mesh<B, X, Y>(
     chart: &Chart,
     panel: &PanelChart,
-    area: &Area<'_>,
+    area: &Area<B>,
     x: X,
     y: Y,
     floor: f64,
 ) -> Result<(), Failed>
 where
+    B: Backend,
     X: plotters::coord::ranged1d::AsRangedCoord<Value = f64>,
     Y: plotters::coord::ranged1d::AsRangedCoord<Value = f64>,
     X::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
@@ -307,13 +281,14 @@ where
     Ok(())
 }
 
-fn error_bar<'a, X, Y>(
-    plot: &mut ChartContext<'a, SVGBackend<'_>, Cartesian2d<X, Y>>,
+fn error_bar<B, X, Y>(
+    plot: &mut ChartContext<'_, B, Cartesian2d<X, Y>>,
     x: f64,
     y: f64,
     half: Option<&f64>,
 ) -> Result<(), Failed>
 where
+    B: Backend,
     X: Ranged<ValueType = f64>,
     Y: Ranged<ValueType = f64>,
 {

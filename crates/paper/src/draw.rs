@@ -1,17 +1,19 @@
 //! From the points of a figure to its picture.
 
-use crate::chart::{self, COLOUR_COUNT, Chart, Curve, Failed, Look, PanelChart};
-use crate::heat;
+use crate::chart::{COLOUR_COUNT, Chart, Curve, Look, PanelChart};
+use crate::heat::HeatMap;
 use crate::model::{PlotKind, Published, Variant, plain, unit_factor};
+use crate::picture::{Drawn, Failed};
 use crate::plan::FigurePlan;
 use crate::scores;
 
-/// The picture of a figure as SVG; `None` if it has none. Of a heat map with several measures, that of the first.
-pub(crate) fn svg(figure: &FigurePlan) -> Option<Result<String, Failed>> {
+/// The picture of a figure; `None` if it has none. Of a heat map with several measures, that of the first.
+pub(crate) fn picture(figure: &FigurePlan) -> Option<Result<Drawn, Failed>> {
     if figure.figure.file.plot.kind == PlotKind::HeatMap {
-        return scores::measures(figure).first().map(|&measure| heat::svg(figure, measure));
+        let measure = *scores::measures(figure).first()?;
+        return Some(Drawn::new(&HeatMap::new(figure, measure)));
     }
-    chart(figure).as_ref().map(chart::svg)
+    chart(figure).as_ref().map(Drawn::new)
 }
 
 fn chart(figure: &FigurePlan) -> Option<Chart> {

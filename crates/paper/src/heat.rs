@@ -4,7 +4,7 @@ use pathweave_results::{Estimate, Quantity};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::chart::{FONT, Failed, prepare_fonts};
+use crate::picture::{Area, Backend, FONT, Failed, Picture};
 use crate::plan::FigurePlan;
 use crate::table::quantity;
 
@@ -103,21 +103,33 @@ const FILLS: [(Rgb, Rgb); 9] = [
     ((60, 60, 66), (255, 255, 255)),
 ];
 
-/// The map of a measure as SVG.
-pub(crate) fn svg(figure: &FigurePlan, measure: usize) -> Result<String, Failed> {
-    prepare_fonts();
-    let file = &figure.figure.file;
-    let quantity = quantity(file.measure[measure].of, file.measure[measure].stat);
-    let rows = rows(figure, measure);
-    let headings = headings(figure, &rows);
-    let columns = file.series.len() as i32;
-    let width = LEFT_WIDTH + CELL_WIDTH * columns + 12;
-    let height = LINE * (rows.len() + headings.iter().flatten().count() + 4) as i32 + 12;
-    let mut text = String::new();
-    {
-        let root = SVGBackend::with_string(&mut text, (width as u32, height as u32)).into_drawing_area();
-        root.fill(&WHITE)?;
-        root.draw_text(&file.measure[measure].name, &style_of(17, &INK, HPos::Left), (8, LINE * 2 / 3))?;
+/// The map of a measure as a picture.
+pub(crate) struct HeatMap<'f> {
+    figure: &'f FigurePlan,
+    measure: usize,
+    rows: Vec<Row>,
+}
+
+impl<'f> HeatMap<'f> {
+    pub(crate) fn new(figure: &'f FigurePlan, measure: usize) -> Self {
+        HeatMap { figure, measure, rows: rows(figure, measure) }
+    }
+}
+
+impl Picture for HeatMap<'_> {
+    fn size(&self) -> (u32, u32) {
+        let width = LEFT_WIDTH + CELL_WIDTH * self.figure.figure.file.series.len() as i32 + 12;
+        let lines = self.rows.len() + headings(self.figure, &self.rows).iter().flatten().count() + 4;
+        (width as u32, (LINE * lines as i32 + 12) as u32)
+    }
+
+    fn draw<B: Backend>(&self, root: &Area<B>) -> Result<(), Failed> {
+        let HeatMap { figure, measure, rows } = self;
+        let file = &figure.figure.file;
+        let measure = &file.measure[*measure];
+        let quantity = quantity(measure.of, measure.stat);
+        let headings = headings(figure, rows);
+        root.draw_text(&measure.name, &style_of(17, &INK, HPos::Left), (8, LINE * 2 / 3))?;
         let mut x = 8;
         let says = LEVELS.iter().map(|level| level.1).chain([LEFT]);
         for (level, says) in says.enumerate() {
@@ -153,9 +165,8 @@ pub(crate) fn svg(figure: &FigurePlan, measure: usize) -> Result<String, Failed>
                 root.draw_text(&cell.text(quantity), &style_of(13, &ink, HPos::Center), middle)?;
             }
         }
-        root.present()?;
+        Ok(())
     }
-    Ok(text)
 }
 
 fn style_of(size: i32, colour: &RGBColor, at: HPos) -> TextStyle<'_> {
@@ -196,6 +207,7 @@ const DARK: &str = "@media (prefers-color-scheme:dark){\
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::picture::svg;
     use crate::testing::map;
 
     #[test]
@@ -221,7 +233,7 @@ mod tests {
     #[test]
     fn a_picture_names_rows_and_curves() {
         let plan = map("", &[&[&[Some(1.5)], &[Some(2.0)], &[None]]]);
-        let svg = svg(&plan, 0).unwrap();
+        let svg = svg(&HeatMap::new(&plan, 0)).unwrap();
         for text in ["first", "1.500", "1 left", LEFT] {
             assert!(svg.contains(text), "{text}");
         }

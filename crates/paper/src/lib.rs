@@ -15,6 +15,8 @@ mod kept;
 mod maps;
 pub mod model;
 mod page;
+mod picture;
+mod pixels;
 mod plan;
 mod record;
 mod rivals;

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use pathweave_sweep::{LOCK, RUNS, RunStore};
 use serde::Serialize;
 
-use crate::chart;
 use crate::claims::Verdict;
 use crate::draw;
 use crate::error::PaperError;
 use crate::kept::KeptRuns;
 use crate::page;
+use crate::picture::{Drawn, Failed};
 use crate::plan::Plan;
 use crate::scores;
 use crate::table;
@@ -66,16 +66,13 @@ impl Destination {
         let mut pictures = Vec::new();
         for figure in &plan.figures {
             let id = &figure.figure.id;
-            let failed = |why: Box<dyn std::error::Error + Send + Sync>| PaperError::Plot {
-                figure: id.clone(),
-                message: why.to_string(),
-            };
-            let Some(svg) = draw::svg(figure) else {
+            let failed = |why: Failed| PaperError::Plot { figure: id.clone(), message: why.to_string() };
+            let Some(drawn) = draw::picture(figure) else {
                 pictures.push(None);
                 continue;
             };
-            let svg = svg.map_err(failed)?;
-            file(format!("{}.png", stem(id)), chart::png(&svg).map_err(failed)?);
+            let Drawn { svg, png } = drawn.map_err(failed)?;
+            file(format!("{}.png", stem(id)), png);
             file(format!("{}.svg", stem(id)), svg.clone().into_bytes());
             pictures.push(Some(svg));
         }

@@ -12,6 +12,8 @@ pub enum WhenFull {
     Pause,
     /// They drop them.
     Drop,
+    /// They send their headers on, so that receivers can tell.
+    Trim,
 }
 
 /// What a configuration may know of a simulated fabric.

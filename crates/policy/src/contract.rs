@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use pathweave_units::{Duration, PathId, Rate, Rng, Time};
+use pathweave_units::{Duration, PathId, Rate, Rng, Time, TrimmedAt};
 use pathweave_wire::{Control, Measures, Notices};
 
 use crate::{Member, Shared};
@@ -106,6 +106,14 @@ pub enum FeedbackKind {
     Lost,
     /// Declared lost because the retransmission timer expired.
     Timeout,
+    /// A switch had no room for its payload, and the receiver got the header alone; will be retransmitted. `rtt` is from the
+    /// packet's departure to now.
+    Trimmed {
+        /// Where.
+        at: TrimmedAt,
+        /// What was left of it carried Congestion Experienced.
+        marked: bool,
+    },
     /// A switch on the way has answered for the network behind it: `rtt` is that of the way to the switch and back.
     /// Acknowledges nothing; `psn` and `memo` say nothing.
     Midway,
@@ -125,6 +133,14 @@ pub enum FeedbackKind {
     Notices(Notices),
 }
 
+impl FeedbackKind {
+    /// Whether its packet is known to be lost from what came after it: it was found missing, or trimmed.
+    #[inline]
+    pub const fn is_loss(&self) -> bool {
+        matches!(self, FeedbackKind::Lost | FeedbackKind::Trimmed { .. })
+    }
+}
+
 /// Feedback on a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Feedback {
@@ -138,7 +154,7 @@ pub struct Feedback {
     pub memo: Memo,
     /// Bytes on the wire of the packet.
     pub wire_bytes: u32,
-    /// From the packet's wire timestamp to now. Zero unless `timed`, heard, an echo or midway.
+    /// From the packet's wire timestamp to now. Zero unless `timed`, heard, trimmed, an echo or midway.
     pub rtt: Duration,
     /// Receiver's stamp minus sender's stamp, in picoseconds; meaningful up to a constant clock offset.
     pub one_way_ps: i64,

@@ -279,7 +279,7 @@ impl Policy for MpRdma {
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         match feedback.kind {
             FeedbackKind::Ack { marked, .. } => self.on_ack(now, feedback, marked, cx.rng),
-            FeedbackKind::Lost => self.make_way(feedback.path, cx.rng),
+            FeedbackKind::Lost | FeedbackKind::Trimmed { .. } => self.make_way(feedback.path, cx.rng),
             // Nothing came back at all: from one packet on again, by what is left of the window.
             FeedbackKind::Timeout => self.shrink(1.0),
             FeedbackKind::Cnp

@@ -1,6 +1,6 @@
 //! A scheme: a named preset of policy, loss recovery, acknowledgements and queue pairs.
 
-use pathweave_units::{Duration, Forwarding, Rng};
+use pathweave_units::{Bytes, Duration, Forwarding, Rng};
 
 use crate::cc::dcqcn::Reaction;
 use crate::cc::{CcConfig, Dcqcn, UnlimitedConfig, Window};
@@ -45,6 +45,9 @@ pub struct Scheme {
     pub service: Service,
 }
 
+/// Most bytes of an acknowledgement.
+const MAX_ACK_BYTES: u64 = 16_000_000;
+
 /// Congestion control of a datagram queue pair: a reaction point for each destination, since congestion is on the way to
 /// one of them and the others shall not pay; driven by the notifications of that destination. ERD describes none; this is
 /// RoCE's.
@@ -71,6 +74,10 @@ impl Scheme {
         check(self.queue_pairs > 0, "queue_pairs", self.queue_pairs, "at least 1")?;
         check(self.paths > 0, "paths", self.paths, "at least 1")?;
         check(self.acks.every_packets > 0, "acks.every_packets", self.acks.every_packets, "at least 1")?;
+        if let Some(bytes) = self.acks.every_bytes {
+            let in_range = (1..=MAX_ACK_BYTES).contains(&bytes.get());
+            check(in_range, "acks.every_bytes", bytes, "1B to 16MB")?;
+        }
         if let Some(window_packets) = self.recovery.window_packets() {
             check(window_packets > 0, "recovery.window_packets", window_packets, "at least 1")?;
         }
@@ -78,7 +85,7 @@ impl Scheme {
             let min = rto_min > Duration::ZERO && rto_min <= Duration::from_ms(10_000);
             check(min, "recovery.rto_min", rto_min, "more than 0s, at most 10s")?;
             check(
-                self.acks.every_packets == 1,
+                self.acks.every_packets == 1 && self.acks.every_bytes.is_none(),
                 "acks.every_packets",
                 self.acks.every_packets,
                 "1 with recovery \"path_order\": a packet that is not answered by itself counts as lost",
@@ -285,6 +292,23 @@ pub struct AckPolicy {
     pub every_packets: u16,
     /// A delayed acknowledgement leaves at the latest after this time.
     pub max_delay: Duration,
+    /// Absent: packets count. Given: an acknowledgement for so many bytes of new packets, headers and gaps included, whatever
+    /// `every_packets` says; and at once for the first packet of a queue pair, for marked ones, for what arrives twice or was
+    /// sent again, for those with which the sender asks, and when such a one stops being ahead of a gap. Senders ask where they
+    /// may send no more, or have no more (Ultra Ethernet 1.0, section 3.6.12).
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub every_bytes: Option<Bytes>,
+}
+
+impl AckPolicy {
+    /// One for so many packets.
+    pub const fn by_packets(every_packets: u16, max_delay: Duration) -> Self {
+        AckPolicy { every_packets, max_delay, every_bytes: None }
+    }
+    /// One for so many bytes.
+    pub const fn by_bytes(every_bytes: Bytes, max_delay: Duration) -> Self {
+        AckPolicy { every_packets: 1, max_delay, every_bytes: Some(every_bytes) }
+    }
 }
 
 /// Congestion notification point (DCQCN NP).

@@ -77,7 +77,7 @@ impl Packet {
 /// What became of a packet, or what was heard of a path.
 #[pyclass(frozen, get_all, module = "pathweave._pathweave")]
 pub(crate) struct Feedback {
-    /// "ack", "cnp", "lost", "timeout", "midway", "echo", "heard", "late" or "notices".
+    /// "ack", "cnp", "lost", "trimmed", "timeout", "midway", "echo", "heard", "late" or "notices".
     kind: &'static str,
     /// The path it is about.
     path: u16,
@@ -105,6 +105,7 @@ impl Feedback {
             FeedbackKind::Ack { timed, marked } => ("ack", marked, timed, true),
             FeedbackKind::Cnp => ("cnp", true, false, false),
             FeedbackKind::Lost => ("lost", false, false, true),
+            FeedbackKind::Trimmed { marked, .. } => ("trimmed", marked, true, true),
             FeedbackKind::Timeout => ("timeout", false, false, true),
             FeedbackKind::Midway => ("midway", false, true, false),
             FeedbackKind::Echo => ("echo", false, true, true),

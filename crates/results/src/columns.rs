@@ -179,7 +179,7 @@ macro_rules! flow_columns {
             nullable(
                 "activity",
                 "",
-                "What it is a part of, in the words of its workload.",
+                "The activity that it belongs to, as its workload names it.",
                 Get::Label(
                     |run| run.labels.iter().map(ActivityLabel::words).collect(),
                     |f| f.label.map(|label| label as usize),
@@ -202,7 +202,7 @@ pub const SERIES: &[Column<SeriesSample>] = &[
     column(
         "kind",
         "",
-        "What was sampled; its name ends in the unit of `value`.",
+        "The sampled quantity; its name ends in the unit of `value`.",
         Get::Label(|_| names(SeriesKind::ALL.iter().map(|k| k.name())), |s| Some(s.kind as usize)),
     ),
     column(
@@ -311,6 +311,12 @@ pub const LINKS: &[Column<LinkTotals>] = &[
         "Packets marked Congestion Experienced at its egress port.",
         Get::U64(|run, l| run.of_packets(l.ecn_marked_packets)),
     ),
+    nullable(
+        "trimmed_packets",
+        "packets",
+        "Packets of which its egress port, for want of room, sent the header alone.",
+        Get::U64(|run, l| run.of_packets(l.trimmed_packets)),
+    ),
     nullable("pfc_pauses", "", "Times PFC paused it.", Get::U64(|run, l| run.of_packets(l.pfc_pauses))),
     nullable(
         "paused_ns",
@@ -399,13 +405,13 @@ pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
     column(
         "kind",
         "",
-        "What it is: a computation or communication.",
+        "A computation or communication.",
         Get::Label(|_| names(ActivityKind::ALL.iter().map(|k| k.name())), |a| Some(a.kind as usize)),
     ),
     column(
         "activity",
         "",
-        "What is done, in the words of the workload: `forward`, `all-reduce`, `send`.",
+        "The activity as the workload names it: `forward`, `all-reduce`, `send`.",
         Get::Label(
             |run| run.labels.iter().map(|label| label.activity.clone()).collect(),
             |a| Some(a.label as usize),
@@ -414,7 +420,7 @@ pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
     column(
         "part",
         "",
-        "What it is done to: a layer, a bucket of gradients, a round. Empty where the workload does not say.",
+        "The object of the activity: a layer, a bucket of gradients, a round. Empty if the workload does not name it.",
         Get::Label(
             |run| run.labels.iter().map(|label| label.part.clone().unwrap_or_default()).collect(),
             |a| Some(a.label as usize),

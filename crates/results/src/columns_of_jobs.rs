@@ -44,13 +44,13 @@ pub const COLLECTIVES: &[Column<CollectiveRecord>] = &[
     column(
         "kind",
         "",
-        "What it is: `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `broadcast`, `reduce`; of mixture-of-experts layers `dispatch` and `combine`.",
+        "The operation: `all-reduce`, `all-gather`, `reduce-scatter`, `all-to-all`, `broadcast`, `reduce`; of mixture-of-experts layers `dispatch` and `combine`.",
         Get::Label(activities, |c| Some(c.label as usize)),
     ),
     column(
         "layer",
         "",
-        "What it is of: a layer, a bucket of gradients, a round. Empty where the workload does not say.",
+        "The layer, bucket of gradients or round that it belongs to. Empty if the workload does not name it.",
         Get::Label(parts, |c| Some(c.label as usize)),
     ),
     column(
@@ -103,7 +103,7 @@ pub const COLLECTIVES: &[Column<CollectiveRecord>] = &[
     column(
         "exposed_ns",
         "ns",
-        "Time that it was under way at a rank that computed nothing for the job, the mean over ranks. Where a rank has several under way, they share it.",
+        "Time that it was in progress at a rank that computed nothing for the job, the mean over ranks. If a rank has several in progress, they share it.",
         Get::F64(|_, c| Some(ns(c.exposed_ps))),
     ),
     column(
@@ -144,25 +144,25 @@ pub const LAYERS: &[Column<LayerRecord>] = &[
     column(
         "layer",
         "",
-        "What it is for: a layer, a bucket of gradients, a round. Empty where the workload does not say.",
+        "The layer, bucket of gradients or round that it is for. Empty if the workload does not name it.",
         Get::Label(parts, |l| Some(l.label as usize)),
     ),
     column(
         "kind",
         "",
-        "What it is: a computation or communication.",
+        "A computation or communication.",
         Get::Label(|_| names(ActivityKind::ALL.iter().map(|k| k.name())), |l| Some(l.kind as usize)),
     ),
     column(
         "parallelism",
         "",
-        "What the ranks have in common that it is among: `TP`, `EP`, `DP`, `DP-EP`, `PP`. Empty where the workload does not say.",
+        "The kind of parallelism of its ranks: `TP`, `EP`, `DP`, `DP-EP`, `PP`. Empty if the workload does not name it.",
         Get::Label(parallelisms, |l| Some(l.label as usize)),
     ),
     column(
         "activity",
         "",
-        "What is done, in the words of the workload.",
+        "The activity as the workload names it.",
         Get::Label(activities, |l| Some(l.label as usize)),
     ),
     column("ranks", "", "Ranks of the job.", Get::U32(|_, l| Some(l.ranks))),
@@ -176,7 +176,7 @@ pub const LAYERS: &[Column<LayerRecord>] = &[
     column(
         "exposed_ns",
         "ns",
-        "Of that, time in which the rank computed nothing for the job; 0 of computation. What several are under way share it, so that rows of a job add up.",
+        "Of that, time in which the rank computed nothing for the job; 0 for computations. Activities in progress at the same time share it, so that rows of a job add up.",
         Get::F64(|_, l| Some(ns(l.exposed_ps))),
     ),
     column(
@@ -199,7 +199,7 @@ pub const CRITICAL: &[Column<CriticalStep>] = &[
     column(
         "kind",
         "",
-        "What it is.",
+        "A computation, a message or a wait.",
         Get::Label(|_| names(StepKind::ALL.iter().map(|k| k.name())), |s| Some(s.kind as usize)),
     ),
     column("host", "", "The host that computes, sends or waits.", Get::U32(|_, s| Some(s.host))),
@@ -208,13 +208,13 @@ pub const CRITICAL: &[Column<CriticalStep>] = &[
     nullable(
         "activity",
         "",
-        "What is done, in the words of the workload.",
+        "The activity as the workload names it.",
         Get::Label(activities, |s| s.label.map(|label| label as usize)),
     ),
     nullable(
         "layer",
         "",
-        "What it is done to; empty where the workload does not say.",
+        "The object of the activity; empty if the workload does not name it.",
         Get::Label(parts, |s| s.label.map(|label| label as usize)),
     ),
     column("start_ns", "ns", "When it began.", Get::F64(|_, s| Some(ns(s.start_ps)))),
@@ -223,7 +223,7 @@ pub const CRITICAL: &[Column<CriticalStep>] = &[
     nullable(
         "lost_ns",
         "ns",
-        "What a message took beyond its time on an idle network.",
+        "Time of a message beyond its time on an idle network.",
         Get::F64(|_, s| s.lost_ps().map(ns)),
     ),
 ];

@@ -1,10 +1,10 @@
 //! What a job waited for: the chain of computations and messages that its last one ended, and that chain in words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::activities::{ActivityKind, ActivityLabel};
+use crate::activities::{ActivityKind, ActivityLabel, ActivityRecord};
 use crate::columns::ns;
 use crate::described::described;
 use crate::exposure::IterationSummary;
@@ -55,7 +55,7 @@ impl CriticalStep {
     pub fn time_ps(&self) -> u64 {
         self.finish_ps.saturating_sub(self.start_ps)
     }
-    /// What a message took beyond its time on an idle network.
+    /// Time of a message beyond its time on an idle network.
     pub fn lost_ps(&self) -> Option<u64> {
         Some(self.time_ps().saturating_sub(self.ideal_ps?))
     }
@@ -79,7 +79,7 @@ described! {
         pub computation_ns: f64,
         /// Of that, messages, by kind: "DP all-reduce", "PP send".
         pub communication_ns: BTreeMap<String, f64>,
-        /// Of the messages, what they took beyond their times on an idle network.
+        /// Time of the messages beyond their times on an idle network.
         pub lost_ns: f64,
         /// Of the path, delays, notifications and cores that computed something else.
         pub wait_ns: f64,
@@ -91,12 +91,19 @@ const SLOW: f64 = 1.1;
 /// Shares of a path that are not worth a word.
 const SMALL: f64 = 0.01;
 
+/// The critical path of a job, in the order of time; empty where it has none.
+pub(crate) fn steps_of(run: &RunResult, job: u32) -> &[CriticalStep] {
+    let first = run.critical.partition_point(|step| step.job < job);
+    let steps = run.critical[first..].partition_point(|step| step.job == job);
+    &run.critical[first..first + steps]
+}
+
 /// The critical paths of the jobs in `iterations`, in their order; of a job that has none, nothing.
 pub(crate) fn critical_paths(run: &RunResult, iterations: &[IterationSummary]) -> Vec<CriticalPathSummary> {
+    let computations = Computations::new(run);
     let of = |iteration: &IterationSummary| {
-        let first = run.critical.partition_point(|step| step.job < iteration.job);
-        let steps = run.critical[first..].chunk_by(|a, b| a.job == b.job).next()?;
-        (steps[0].job == iteration.job).then(|| summary(run, iteration, steps))
+        let steps = steps_of(run, iteration.job);
+        (!steps.is_empty()).then(|| summary(run, &computations, iteration, steps))
     };
     iterations.iter().filter_map(of).collect()
 }
@@ -106,7 +113,30 @@ fn kind_of(run: &RunResult, step: &CriticalStep) -> String {
     label.map_or_else(|| "messages".to_owned(), ActivityLabel::kind)
 }
 
-fn summary(run: &RunResult, iteration: &IterationSummary, steps: &[CriticalStep]) -> CriticalPathSummary {
+/// The computations of a run, by job.
+struct Computations<'a>(Vec<&'a ActivityRecord>);
+
+impl<'a> Computations<'a> {
+    fn new(run: &'a RunResult) -> Self {
+        let mut all: Vec<_> =
+            run.activities.iter().filter(|activity| activity.kind == ActivityKind::Computation).collect();
+        all.sort_by_key(|activity| activity.job);
+        Computations(all)
+    }
+
+    fn of(&self, job: u32) -> &[&'a ActivityRecord] {
+        let first = self.0.partition_point(|activity| activity.job < Some(job));
+        let count = self.0[first..].partition_point(|activity| activity.job == Some(job));
+        &self.0[first..first + count]
+    }
+}
+
+fn summary(
+    run: &RunResult,
+    computations: &Computations<'_>,
+    iteration: &IterationSummary,
+    steps: &[CriticalStep],
+) -> CriticalPathSummary {
     let mut out = CriticalPathSummary {
         job: iteration.job,
         name: iteration.name.clone(),
@@ -125,7 +155,7 @@ fn summary(run: &RunResult, iteration: &IterationSummary, steps: &[CriticalStep]
             }
         }
     }
-    out.words = words(run, &out, steps);
+    out.words = words(run, computations, &out, steps);
     out
 }
 
@@ -138,14 +168,19 @@ fn ranked<K: Ord + Clone>(times: impl Iterator<Item = (K, f64)>) -> Vec<(K, f64)
     all
 }
 
-fn words(run: &RunResult, path: &CriticalPathSummary, steps: &[CriticalStep]) -> String {
+fn words(
+    run: &RunResult,
+    computations: &Computations<'_>,
+    path: &CriticalPathSummary,
+    steps: &[CriticalStep],
+) -> String {
     let share = |time_ns: f64| Quantity::Percent.show(time_ns / path.time_ns.max(f64::MIN_POSITIVE));
     let label = |step: &CriticalStep| run.labels.get(step.label? as usize);
     let part = |step: &CriticalStep| label(step).map(ActivityLabel::words);
     let mut parts: Vec<(f64, String)> = Vec::new();
-    let computations = || steps.iter().filter(|step| step.kind == StepKind::Computation);
+    let computed = || steps.iter().filter(|step| step.kind == StepKind::Computation);
     if path.computation_ns > 0.0 {
-        let all = ranked(computations().map(|step| ((part(step), step.host), ns(step.time_ps()))));
+        let all = ranked(computed().map(|step| ((part(step), step.host), ns(step.time_ps()))));
         let most = all.first().map(|((name, host), time)| {
             let name = name.clone().unwrap_or_else(|| "computation without a name".to_owned());
             format!(", most of it \"{name}\" at {}: {}", node(run, *host), Quantity::TimeNs.show(*time))
@@ -172,20 +207,19 @@ fn words(run: &RunResult, path: &CriticalPathSummary, steps: &[CriticalStep]) ->
         Quantity::TimeNs.show(path.time_ns),
         large.map(|(time, what)| format!("{} {what}", share(*time))).collect::<Vec<_>>().join("; ")
     )];
-    sentences.extend(slow_rank(run, path.job, steps));
+    sentences.extend(slow_rank(run, computations.of(path.job), steps));
     sentences.extend(slow_message(run, path, steps));
     sentences.join(". ")
 }
 
 /// The rank on the path that computes longer than others for the same.
-fn slow_rank(run: &RunResult, job: u32, steps: &[CriticalStep]) -> Option<String> {
-    let on_path: BTreeMap<(u32, u32), ()> = steps
+fn slow_rank(run: &RunResult, of_job: &[&ActivityRecord], steps: &[CriticalStep]) -> Option<String> {
+    let on_path: BTreeSet<(u32, u32)> = steps
         .iter()
         .filter(|step| step.kind == StepKind::Computation)
-        .filter_map(|step| Some(((step.label?, step.host), ())))
+        .filter_map(|step| Some((step.label?, step.host)))
         .collect();
     let mut sums: BTreeMap<u32, BTreeMap<u32, u64>> = BTreeMap::new();
-    let of_job = run.activities.iter().filter(|a| a.job == Some(job) && a.kind == ActivityKind::Computation);
     for activity in of_job {
         if let Some(finish_ps) = activity.finish_ps {
             *sums.entry(activity.label).or_default().entry(activity.host).or_default() +=
@@ -199,7 +233,7 @@ fn slow_rank(run: &RunResult, job: u32, steps: &[CriticalStep]) -> Option<String
         let median = all[(all.len() - 1) / 2];
         for (host, time) in of_host {
             let times = time as f64 / median.max(1) as f64;
-            let slow = all.len() > 2 && times >= SLOW && on_path.contains_key(&(label, host));
+            let slow = all.len() > 2 && times >= SLOW && on_path.contains(&(label, host));
             if slow && worst.is_none_or(|(most, ..)| time - median > most) {
                 worst = Some((time - median, label, host, times));
             }

@@ -70,6 +70,8 @@ named_enum! {
     DropReason {
         /// The shared buffer, or this queue's part of it, was full.
         BufferFull = "buffer_full",
+        /// It was to be trimmed, and the port had no room for its header either.
+        HeaderQueueFull = "header_queue_full",
         /// The link was down.
         LinkDown = "link_down",
         /// A fault dropped it at random.

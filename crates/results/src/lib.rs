@@ -72,8 +72,8 @@ pub use metrics::{Better, FLOW_METRICS, Figure, FlowMetric, RUN_METRICS, RunMetr
 pub use middlebox::MiddleboxTotals;
 pub use parquet_file::{RunTable, table_bytes};
 pub use records::{
-    BalancingTotals, Direction, EndReason, Fidelity, FlowRecord, FlowStatus, GroupTotals, JobRecord,
-    LinkTotals, NodeInfo, NodeKind, Role, RunInfo, RunResult,
+    BalancingTotals, Calibration, Direction, EndReason, Fidelity, FlowRecord, FlowStatus, GroupTotals,
+    JobRecord, LinkTotals, NodeInfo, NodeKind, Role, RunInfo, RunResult,
 };
 pub use report::html as report_html;
 pub use series::{Missing, SeriesKind, SeriesSample, Span};

@@ -149,6 +149,7 @@ pub const FLOW_METRICS: &[FlowMetric] = &[
 pub const RUN_METRICS: &[RunMetric] = &[
     run("PFC pauses", Count, |s| s.fabric.pfc_pauses.map(|n| n as f64)),
     run("ECN marks", Count, |s| s.fabric.ecn_marked_packets.map(|n| n as f64)).neither(),
+    run("Trimmed packets", Count, |s| s.fabric.trimmed_packets.and_then(if_any)),
     run("Drops, all packets", Count, |s| s.fabric.dropped_packets.map(|n| n as f64)),
     run("Largest queue", Bytes, |s| s.fabric.max_queue_bytes.map(|n| n as f64)),
     run("Flowlets", Count, |s| if_any(s.fabric.balancing.flowlets)).neither(),

@@ -14,7 +14,7 @@ described! {
         pub nsf_data_packets: u64,
         /// Those that took longer than the threshold to get that far.
         pub nsf_hot_packets: u64,
-        /// Answers sent in place of the far end.
+        /// Answers sent instead of the far end.
         pub nsf_answers: u64,
         /// Answers lost for want of buffer.
         pub nsf_answers_lost: u64,
@@ -26,7 +26,7 @@ described! {
         pub ndt_data_packets: u64,
         /// Those that went through a controlled queue.
         pub ndt_controlled_packets: u64,
-        /// Acknowledgements that told a round-trip time.
+        /// Acknowledgements that reported a round-trip time.
         pub ndt_samples: u64,
         /// Those above the threshold.
         pub ndt_congested_samples: u64,

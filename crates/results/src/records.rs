@@ -12,6 +12,7 @@ use crate::critical::CriticalStep;
 use crate::departures::Departures;
 use crate::described::{described, kinds};
 use crate::events::{EventKind, EventRecord};
+use crate::human::Quantity;
 use crate::middlebox::MiddleboxTotals;
 use crate::names::named_enum;
 use crate::series::SeriesSample;
@@ -24,7 +25,7 @@ kinds! {
 /// Everything a run leaves behind.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
-    /// What was run and how it ended.
+    /// The run and how it ended.
     pub info: RunInfo,
     /// One record a flow (a message), finished or not.
     pub flows: Vec<FlowRecord>,
@@ -73,7 +74,7 @@ impl RunResult {
     }
 }
 
-/// What was run and how it ended.
+/// The run and how it ended.
 #[derive(Clone, Debug, Default)]
 pub struct RunInfo {
     /// Name of the scenario (or of the variant of it, in a comparison).
@@ -94,6 +95,10 @@ pub struct RunInfo {
     pub fidelity: Fidelity,
     /// Where that was no packets, reasons why this run is outside of what the model was measured for; for people.
     pub outside: Vec<String>,
+    /// Where that was no packets, how far it was from a run of packets of its beginning, if one was made.
+    pub calibration: Option<Calibration>,
+    /// How many ranks that are alike each recorded rank stands for, where they were run once.
+    pub stands_for: Option<u32>,
     /// Digest of the event trace: equal for equal scenario and seed, on every machine.
     pub digest: u64,
     /// Simulated time at the end, picoseconds.
@@ -114,6 +119,22 @@ pub struct RunInfo {
     pub ended_detail: String,
 }
 
+/// How far a run of flows is from packets, measured on a run of packets of its beginning. One number was fitted on the messages
+/// of its first half; errors are those of the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Calibration {
+    /// Simulated time of the run of packets, picoseconds.
+    pub prefix_ps: u64,
+    /// Share of the capacity of links that is used, as fitted.
+    pub efficiency: f64,
+    /// Messages that were held out of the fit.
+    pub held_out: u64,
+    /// Of these, the mean completion time with flows over that with packets, less 1.
+    pub mean_error: f64,
+    /// The same of the 99th percentile.
+    pub p99_error: f64,
+}
+
 impl RunInfo {
     /// The run was cut short: what is missing says nothing about the schemes.
     pub fn partial(&self) -> bool {
@@ -123,7 +144,22 @@ impl RunInfo {
     pub fn label(&self) -> String {
         match self.fidelity {
             Fidelity::Packet => String::new(),
-            Fidelity::Flow => "fidelity: flow, uncalibrated".to_owned(),
+            Fidelity::Flow => {
+                let folded =
+                    self.stands_for.map(|ranks| format!("; each rank stands for {ranks} that are alike"));
+                let calibrated = match &self.calibration {
+                    None => "uncalibrated".to_owned(),
+                    Some(Calibration { prefix_ps, efficiency, held_out, mean_error, p99_error }) => format!(
+                        "calibrated on {} of packets (links used to {:.1} %), error on {held_out} messages held out: \
+                         mean {:+.1} %, P99 {:+.1} %",
+                        Quantity::TimeNs.show(*prefix_ps as f64 / 1e3),
+                        100.0 * efficiency,
+                        100.0 * mean_error,
+                        100.0 * p99_error
+                    ),
+                };
+                format!("fidelity: flow, {calibrated}{}", folded.unwrap_or_default())
+            }
         }
     }
     /// What a group is to the run.
@@ -364,7 +400,7 @@ described! {
         pub held_packets: u64,
         /// Packets that overtook others and were not held, for want of a queue.
         pub unheld_packets: u64,
-        /// Queues of held packets emptied because what they waited for was overdue.
+        /// Queues of held packets emptied because the awaited packet was overdue.
         pub late_flushes: u64,
         /// Packets of flows for which a switch's table had no room.
         pub untracked_packets: u64,
@@ -426,6 +462,8 @@ pub struct LinkTotals {
     pub dropped_packets: u64,
     /// Packets marked Congestion Experienced at its egress port.
     pub ecn_marked_packets: u64,
+    /// Packets of which its egress port, for want of room, sent the header alone.
+    pub trimmed_packets: u64,
     /// Times PFC paused it (XOFF from the far end).
     pub pfc_pauses: u64,
     /// Time it was paused, summed over priority classes.

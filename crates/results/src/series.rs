@@ -44,7 +44,7 @@ named_enum! {
 named_enum! {
     /// What time a sample is of.
     Span {
-        /// What was at the instant.
+        /// The value at the instant.
         Instant = "instant",
         /// The mean over the interval that ends at the instant.
         Interval = "interval",
@@ -58,7 +58,7 @@ named_enum! {
         Never = "never",
         /// Zero: nothing waited, nothing moved.
         Zero = "zero",
-        /// Nothing to sample: the flow was not under way, or its policy sets no rate.
+        /// Nothing to sample: the flow was not active, or its policy sets no rate.
         Nothing = "nothing",
         /// Zero if other paths of the flow have a sample at this instant; else nothing of the flow arrived.
         Other = "zero, or nothing arrived",

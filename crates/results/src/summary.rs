@@ -33,7 +33,7 @@ described! {
         pub schema: &'static str,
         /// Rises when a field is renamed, removed or changes meaning.
         pub schema_version: u32,
-        /// What was run and how it ended.
+        /// The run and how it ended.
         pub run: RunSummary,
         /// Figures of all flows.
         pub overall: FlowSummary,
@@ -45,7 +45,7 @@ described! {
         pub fabric: FabricSummary,
         /// Jobs of foreground groups.
         pub jobs: JobSummary,
-        /// What the time of the longest 64 of these jobs went to, by start; of those whose workload says what ranks do.
+        /// The time of the longest 64 of these jobs by part, by start; of those whose workload describes what ranks do.
         pub iterations: Vec<IterationSummary>,
         /// What each of these jobs waited for, in the same order.
         pub critical_paths: Vec<CriticalPathSummary>,
@@ -57,7 +57,7 @@ described! {
 }
 
 described! {
-    /// What was run and how it ended.
+    /// The run and how it ended.
     #[derive(Clone, Debug, PartialEq, Serialize)]
     pub struct RunSummary {
         /// Name of the scenario, or of the variant in a comparison.
@@ -68,10 +68,16 @@ described! {
         pub seed: u64,
         /// What moved through the network: "packet" or "flow", messages as fluids.
         pub fidelity: Fidelity,
-        /// What the figures are to be taken for; empty where they are those of packets.
+        /// The model behind the figures; empty for packets.
         pub label: String,
         /// With "flow": reasons why the run is outside of what the model was measured for; empty if there are none.
         pub outside: Vec<String>,
+        /// With "flow" and a run of packets of its beginning: error of the mean completion time of messages held out, 0.01 for 1 %.
+        pub mean_error: Option<f64>,
+        /// The same of the 99th percentile.
+        pub p99_error: Option<f64>,
+        /// How many ranks that are alike each recorded rank stands for; null where each is recorded.
+        pub stands_for: Option<u64>,
         /// Digest of the event trace, 16 hexadecimal digits: equal for equal scenario and seed.
         pub digest: String,
         /// Why the run ended; the words are listed below.
@@ -206,8 +212,8 @@ described! {
         pub unfinished: u64,
         /// Completion time of finished jobs.
         pub completion_ns: Distribution,
-        /// Exposed communication of finished jobs that compute: their completion time less what they would take if
-        /// messages took no time.
+        /// Exposed communication of finished jobs that compute: their completion time less their time if messages took no
+        /// time.
         pub exposed_ns: Distribution,
         /// Algorithm bandwidth of finished collectives, as nccl-tests define it.
         pub algorithm_bandwidth_bps: Distribution,
@@ -232,6 +238,9 @@ impl Summary {
                 fidelity: info.fidelity,
                 label: info.label(),
                 outside: info.outside.clone(),
+                mean_error: info.calibration.map(|calibration| calibration.mean_error),
+                p99_error: info.calibration.map(|calibration| calibration.p99_error),
+                stands_for: info.stands_for.map(u64::from),
                 digest: info.digest_hex(),
                 ended: info.ended,
                 ended_detail: info.ended_detail.clone(),

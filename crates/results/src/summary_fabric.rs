@@ -28,6 +28,8 @@ described! {
         pub dropped_by_reason: BTreeMap<&'static str, u64>,
         /// Packets marked Congestion Experienced.
         pub ecn_marked_packets: Option<u64>,
+        /// Packets that switches have trimmed: sent on without their payload.
+        pub trimmed_packets: Option<u64>,
         /// Times a link was paused by PFC.
         pub pfc_pauses: Option<u64>,
         /// Time links were paused, summed over links and priority classes.
@@ -75,6 +77,7 @@ impl FabricSummary {
             balancing: run.balancing,
             dropped_packets: nothing,
             ecn_marked_packets: nothing,
+            trimmed_packets: nothing,
             pfc_pauses: nothing,
             max_queue_bytes: nothing,
             ..FabricSummary::default()
@@ -85,6 +88,7 @@ impl FabricSummary {
             summary.tx_bytes += link.tx_bytes;
             add(&mut summary.dropped_packets, link.dropped_packets);
             add(&mut summary.ecn_marked_packets, link.ecn_marked_packets);
+            add(&mut summary.trimmed_packets, link.trimmed_packets);
             add(&mut summary.pfc_pauses, link.pfc_pauses);
             raise(&mut summary.max_queue_bytes, link.max_queue_bytes);
             paused_ps += link.paused_ps;

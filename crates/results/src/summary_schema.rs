@@ -33,7 +33,7 @@ const OF_GROUPS: [Field; GroupSummary::FIELDS.len() + FlowSummary::FIELDS.len()]
 /// Every object, from the outside in.
 pub const SUMMARY: &[Object] = &[
     Object { path: "(top)", meaning: "The file.", fields: Summary::FIELDS },
-    Object { path: "run", meaning: "What was run and how it ended.", fields: RunSummary::FIELDS },
+    Object { path: "run", meaning: "The run and how it ended.", fields: RunSummary::FIELDS },
     Object {
         path: "overall, foreground, groups[]",
         meaning: "Figures of a set of flows. Times, slowdown and goodput are of finished flows, counts are of all; those of packets are null where there were none. A group has five fields more.",
@@ -66,17 +66,17 @@ pub const SUMMARY: &[Object] = &[
     },
     Object {
         path: "iterations[]",
-        meaning: "What the time of a job went to. Times are means over its ranks.",
+        meaning: "The time of a job by part. Times are means over its ranks.",
         fields: IterationSummary::FIELDS,
     },
     Object {
         path: "critical_paths[]",
-        meaning: "What a job waited for: the chain of computations and messages, each begun by the end of the one before, that ends with its last one.",
+        meaning: "The critical path of a job: the chain of computations and messages, each begun by the end of the one before, that ends with its last one.",
         fields: CriticalPathSummary::FIELDS,
     },
     Object {
         path: "middleboxes[]",
-        meaning: "What the middlebox of an external switch has counted; 0 where a part of it is off.",
+        meaning: "Counters of the middlebox of an external switch; 0 where a part of it is off.",
         fields: MiddleboxTotals::FIELDS,
     },
     Object {

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn acknowledgements_by_hand() {
-        let policy = |every_packets, us| AckPolicy { every_packets, max_delay: Duration::from_us(us) };
+        let policy = |every_packets, us| AckPolicy::by_packets(every_packets, Duration::from_us(us));
         let of = |size, parts, policy, gap_ns: u64| {
             let Packets { data, acks } = packets(size, parts, 1_000, &policy, gap_ns * 1_000);
             (data, acks)

@@ -9,7 +9,7 @@ use pathweave_topo::{
 };
 use pathweave_units::Rate;
 use pathweave_workload::{
-    FLOW_LISTS, FlowFile, FlowListFormat, MessageGraph, TRACES, TraceFormat, Traffic, WorkloadConfig,
+    FLOW_LISTS, FlowFile, FlowListFormat, Fold, MessageGraph, TRACES, TraceFormat, Traffic, WorkloadConfig,
     WorkloadEnv, check_flows, expand,
 };
 
@@ -212,7 +212,8 @@ fn read(
             if let Kind::Topology(_) = to.kind {
                 return Ok(Content::Topology(Box::new(topology.as_ref().clone())));
             }
-            let (graph, notes) = loaded.messages(&topology)?;
+            let all = Fold::Never("the file has the messages of all ranks".to_owned());
+            let (graph, notes) = loaded.messages(&topology, all)?;
             converted.notes.extend(notes);
             // Lists for an imported topology number hosts as its file does.
             let ids = loaded.scenario.topology.has_node_ids().then(|| host_ids(&topology)).flatten();

@@ -81,6 +81,10 @@ impl Notes {
             let changed = changed(&switch.ecn, &usual.ecn);
             self.add("switch.ecn", &refs(&without(&changed, "enabled")), "switch.ecn.enabled is false");
         }
+        if !switch.trim.enabled {
+            let changed = changed(&switch.trim, &usual.trim);
+            self.add("switch.trim", &refs(&without(&changed, "enabled")), "switch.trim.enabled is false");
+        }
         if topology.sites().is_none_or(|sites| sites.external().is_empty()) {
             let changed = changed(&switch.external, &usual.external);
             self.add("switch.external", &refs(&changed), "the topology has no external switches");

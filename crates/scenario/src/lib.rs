@@ -1,10 +1,12 @@
 //! Scenario files: one TOML layout composed of every crate's configuration, checked before anything runs.
 
 mod acks;
+mod calibrate;
 pub mod catalogue;
 pub mod convert;
 mod estimate;
 mod expand;
+mod fold;
 mod idle;
 mod inspect;
 mod load;
@@ -22,8 +24,8 @@ pub use inspect::{BoundTimes, ExplicitPaths, GroupSize, Inspection, NetworkSize,
 pub use load::{Changes, Loaded};
 pub use memory::{Memory, MemoryPart, Process};
 pub use model::{
-    Fidelity, NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig, Scenario, Verb,
-    WorkloadEntry,
+    Calibrate, Fidelity, Fold, NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig,
+    Scenario, Verb, WorkloadEntry,
 };
 pub use pathweave_topo::read_text_file;
 pub use pathweave_units as units;

@@ -5,14 +5,17 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use pathweave_sim::{Blame, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, StopConfig};
-use pathweave_topo::{PathSets, RoutingConfig, TopoError, Topology, Wanted};
+use pathweave_topo::{PathSets, RoutingConfig, TopoError, Topology, Wanted, read_parts};
 use pathweave_units::Rng;
-use pathweave_workload::{FileError, GraphBuilder, GraphError, MessageGraph, WorkloadEnv, WorkloadError};
+use pathweave_workload::{
+    FileError, Fold, GraphBuilder, GraphError, MessageGraph, WorkloadEnv, WorkloadError,
+};
 
+use crate::fold;
 use crate::idle;
 use crate::load::Loaded;
-use crate::model::WorkloadEntry;
 use crate::model::validate::out_of_range;
+use crate::model::{Calibrate, WorkloadEntry};
 use crate::resolved;
 use crate::run;
 use crate::surroundings::workload_env;
@@ -50,7 +53,8 @@ impl Loaded {
     pub fn draft(&self) -> Result<Prepared, Diagnostics> {
         let topology = self.topology()?;
         self.check_faults(&topology)?;
-        let (graph, of_workloads) = self.messages(&topology)?;
+        let (graph, of_workloads) = self.messages(&topology, fold::of(&self.scenario, &topology))?;
+        fold::check(&self.scenario, &graph).map_err(|finding| self.place(finding))?;
         let idle = idle::notes(&self.scenario, &topology, &graph);
         let notes = topology.notes().iter().cloned().chain(of_workloads).chain(idle).collect();
         let routing = self.routing(&topology, &graph)?;
@@ -76,6 +80,7 @@ impl Loaded {
             let role = workload.role.to_sim();
             GroupSpec { scheme: scheme_index(group.scheme.as_deref()), class: workload.class, role }
         };
+        let partition = self.partition(&topology)?;
         let spec = SimSpec {
             name: scenario.name.clone(),
             seed: scenario.seed,
@@ -90,8 +95,10 @@ impl Loaded {
             stop: StopConfig { until: scenario.run.until, max_events: scenario.run.max_events },
             observe: scenario.observe.clone(),
             threads: scenario.run.threads.and_then(NonZeroU16::new),
+            partition,
             verify: scenario.run.verify,
             fidelity: scenario.run.fidelity.to_sim(),
+            calibrate: scenario.run.calibrate == Calibrate::Prefix,
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };
         self.check_followed(spec.graph.messages().len())?;
@@ -119,6 +126,16 @@ impl Loaded {
     pub fn topology(&self) -> Result<Arc<Topology>, Diagnostics> {
         let built = self.scenario.topology.build(&self.base_dir);
         built.map(Arc::new).map_err(|why| self.place(topology_error(&why)).into())
+    }
+
+    /// Which part each node belongs to, if a file says so.
+    fn partition(&self, topology: &Topology) -> Result<Option<Arc<[u16]>>, Diagnostics> {
+        let Some(path) = &self.scenario.run.partition else { return Ok(None) };
+        let parts = read_parts(topology, path, &self.base_dir).map_err(|why| {
+            let path = FieldPath::root().key("run").key("partition");
+            Diagnostics::from(self.place(Diagnostic::new(path, why.to_string())))
+        })?;
+        Ok(Some(parts.into()))
     }
 
     /// The hosts of each pool, as its workloads see them: the hosts in an order drawn by seed, cut into pieces.
@@ -175,12 +192,15 @@ impl Loaded {
         Ok(choice(Arc::new(sets)))
     }
 
+    /// The messages of all workloads, and notes on them.
     pub(crate) fn messages(
         &self,
         topology: &Topology,
+        fold: Fold,
     ) -> Result<(Arc<MessageGraph>, Vec<String>), Diagnostics> {
         let scenario = &self.scenario;
         let env = workload_env(&scenario.topology, topology, scenario.seed, &self.base_dir);
+        let env = WorkloadEnv { fold, ..env };
         let pools = self.pools(&env)?;
         let mut builder = GraphBuilder::new(env.hosts);
         let mut found = Vec::new();

@@ -81,6 +81,9 @@ fn each_file<E>(scenario: &mut Scenario, rename: impl Fn(&str) -> Result<String,
     {
         rename_path(path)?;
     }
+    if let Some(path) = &mut scenario.run.partition {
+        rename_path(path)?;
+    }
     for workload in &mut scenario.workload {
         for (_, file) in workload.files() {
             *file = rename(file)?;

@@ -1,7 +1,10 @@
 //! A run of either fidelity.
 
+use pathweave_flow::Efficiency;
 use pathweave_results::RunResult;
 use pathweave_sim::{Fidelity, Monitor, SimError, SimSpec, Simulation};
+
+use crate::calibrate;
 
 /// Runs a spec to its end, with packets or with flows as it says. Wall time and the CPU time of the calling thread are for
 /// the caller to add.
@@ -11,7 +14,8 @@ use pathweave_sim::{Fidelity, Monitor, SimError, SimSpec, Simulation};
 pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
     match spec.fidelity {
         Fidelity::Packet => pathweave_sim::run(spec, monitor),
-        Fidelity::Flow => pathweave_flow::run(spec, monitor),
+        Fidelity::Flow if spec.calibrate => calibrate::run(spec, monitor),
+        Fidelity::Flow => pathweave_flow::run(spec, Efficiency::WHOLE, monitor),
     }
 }
 

@@ -55,7 +55,7 @@ until = "20ms"
 "#;
 
 /// What a field is a parameter of, to be on when it is changed.
-const WITH: [(&str, &str); 12] = [
+const WITH: [(&str, &str); 13] = [
     ("scheme.acks.max_delay", "scheme.acks.every_packets=16"),
     ("scheme.cnp.interval", "scheme.cnp.mode=on_mark"),
     ("scheme.policy.cc.window_follows_rate", "scheme.policy.cc.window={bdp=1.0}"),
@@ -68,6 +68,8 @@ const WITH: [(&str, &str); 12] = [
     ("switch.ecn.thresholds", "switch.ecn.reference_rate=25Gbps"),
     // No unmarked packet is three targets late.
     ("scheme.policy.cc.fair_increase", "scheme.policy.cc.high_delay=1"),
+    // Queues of four targets are rare here.
+    ("scheme.policy.cc.collapse_share", "scheme.policy.cc.collapse_delay=1"),
     // With marks that come as early as here, the window of REPS is at its least.
     ("scheme.policy.fair_increase", "switch.ecn.kmin=200KB"),
     ("scheme.policy.fair_increase", "switch.ecn.kmax=300KB"),

@@ -266,7 +266,11 @@ fn what_depends_on_packets_is_refused_with_its_place_and_the_way_out() {
     for (text, set, words) in [
         (&text, vec!["observe.departures=true"], vec!["observe.departures", "leave out observe.departures"]),
         (&text, vec!["observe.flows=3"], vec!["observe.flows", "packets of messages are followed"]),
-        (&text, vec!["observe.follow=[0]"], vec!["observe.follow", "packets of messages are followed"]),
+        (
+            &text,
+            vec!["observe.follow=[0]", "observe.interval=1us"],
+            vec!["observe.follow", "packets of messages are followed"],
+        ),
         (&text, vec!["run.verify=true"], vec!["run.verify"]),
         (&text, vec!["scheme=reflex-timely"], vec!["reflex-timely", "choose another scheme"]),
         (&text, vec!["scheme=erd"], vec!["erd", "datagrams"]),
@@ -320,4 +324,75 @@ fn links_carry_what_they_can_and_all_there_is() {
     let relation = sent as f64 / payload as f64;
     // 82 B of headers for 4,096 B, and 86 B of acknowledgements.
     assert!((1.04..1.06).contains(&relation), "{relation}");
+}
+
+/// Ranks that are alike are run once, on a fabric that is not oversubscribed and on one whose links between switches fill up.
+#[test]
+fn alike_ranks_that_are_run_once_take_as_long_and_load_all_links() {
+    for spines in [4, 1] {
+        let text = format!(
+            "scheme = \"udmp\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 8\nspines = {spines}\nhosts_per_leaf = 8\n\
+             [[workload]]\nkind = \"simai\"\nfile = \"moe-9216gpu\"\ngpus = 64\nep = 4\npp = 2\nmicrobatches = 1\n\
+             scale = 0.001\n"
+        );
+        let whole = flows(&text, &[]);
+        let folded = flows(&text, &["run.fold=always"]);
+        assert_eq!((whole.info.stands_for, folded.info.stands_for), (None, Some(8)));
+        assert_eq!(whole.flows.len(), 8 * folded.flows.len());
+        let ranks = |result: &RunResult| Summary::from_run(result).iterations[0].ranks;
+        assert_eq!((ranks(&whole), ranks(&folded)), (64, 8));
+        let time = |result: &RunResult| {
+            assert_eq!(result.info.ended, EndReason::Completed);
+            result.jobs[0].finish_ps.expect("it ended") as f64
+        };
+        let error = time(&folded) / time(&whole) - 1.0;
+        assert!(error.abs() < 0.002, "{spines} spines: {error}");
+        for (all, once) in whole.links.iter().zip(&folded.links) {
+            let (all, once) = (all.tx_bytes as f64, once.tx_bytes as f64);
+            assert!((once - all).abs() < 0.005 * all + 1.0, "{spines} spines: {once} and not {all} bytes");
+        }
+    }
+}
+
+#[test]
+fn what_tells_ranks_apart_runs_all_of_them() {
+    let text = "scheme = \"ecmp\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 8\n\
+                [[workload]]\nkind = \"simai\"\nfile = \"moe-9216gpu\"\ngpus = 32\nep = 2\npp = 2\nmicrobatches = 1\n\
+                scale = 0.0001\n";
+    assert_eq!(flows(text, &["run.fold=always", "scheme=udmp"]).info.stands_for, Some(4));
+    let error = refusal(text, &["run.fold=always"]);
+    assert!(error.contains("run.fold") && error.contains("takes single paths"), "{error}");
+    let torn = [
+        "run.fold=always",
+        "scheme=udmp",
+        "topology.hosts_per_leaf=5",
+        "topology.leaves=7",
+        "workload[0].tp=1",
+    ];
+    let error = refusal(text, &torn);
+    assert!(error.contains("workload[0].gpus") && error.contains("leaves both the network"), "{error}");
+    let star = format!("scheme = \"udmp\"\n{STAR}{}", messages(&[(0, 1, 1, 0)]));
+    assert!(refusal(&star, &["run.fold=always"]).contains("\"simai\" and \"transformer\""));
+}
+
+/// An all-to-all of which packets of the beginning are run: what they took on messages that were held out is in the label.
+#[test]
+fn a_run_of_packets_of_the_beginning_tells_the_error() {
+    let text = format!(
+        "scheme = \"rps\"\n{LEAVES}[[workload]]\nkind = \"all-to-all\"\nsize = \"256KB\"\nrepetitions = 4\n"
+    );
+    let plain = flows(&text, &[]);
+    assert_eq!((plain.info.calibration, plain.info.label().as_str()), (None, "fidelity: flow, uncalibrated"));
+    let run = flows(&text, &["run.calibrate=prefix"]);
+    let calibration = run.info.calibration.expect("960 messages are enough");
+    assert!((0.8..1.05).contains(&calibration.efficiency), "{calibration:?}");
+    assert!(calibration.held_out >= 20 && calibration.mean_error.abs() < 0.03, "{calibration:?}");
+    assert!(run.info.label().contains("messages held out: mean"), "{}", run.info.label());
+    // All of it is in that run of packets, so that the error of the whole is known.
+    let packets = result(&text, &[]);
+    let mean = |run: &RunResult| mean_fct(&Summary::from_run(run));
+    assert!((mean(&run) / mean(&packets) - 1.0).abs() < 0.03, "{} {}", mean(&run), mean(&packets));
+    // Where no message ends in it, nothing is known.
+    let short = flows(&text, &["run.calibrate=prefix", "run.max_events=10"]);
+    assert_eq!(short.info.calibration, None);
 }

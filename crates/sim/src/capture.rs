@@ -49,6 +49,8 @@ struct Packet {
     to: HostId,
     segment: Segment,
     ecn: Ecn,
+    /// Its headers alone have arrived.
+    trimmed: bool,
 }
 
 /// A message on its way: whose it is, and which.
@@ -103,7 +105,8 @@ impl Capture {
             };
             let len = packet.frame(frames, &lengths, &payload, &mut frame);
             let len = len.map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why.to_string()))?;
-            writer.packet(interface, packet.at, &frame[..len])?;
+            let kept = if packet.trimmed { packet.headers_len(len) } else { len };
+            writer.packet(interface, packet.at, &frame[..kept], len)?;
         }
         writer.out.flush()
     }
@@ -122,7 +125,7 @@ impl Capture {
 
 impl Tap for Capture {
     fn arrived(&mut self, arrival: &Arrival<'_>) {
-        let &Arrival { at, from, to, segment, ecn_capable, congestion_experienced } = arrival;
+        let &Arrival { at, from, to, segment, ecn_capable, congestion_experienced, trimmed_at } = arrival;
         let wanted = match self.filter {
             CaptureFilter::All => true,
             CaptureFilter::Host(host) => from == host || to == host,
@@ -140,13 +143,22 @@ impl Tap for Capture {
             (true, false) => Ecn::Capable0,
             (false, false) => Ecn::NotCapable,
         };
-        self.packets.push(Packet { at, from, to, segment: *segment, ecn });
+        self.packets.push(Packet { at, from, to, segment: *segment, ecn, trimmed: trimmed_at.is_some() });
     }
 }
 
 impl Packet {
     fn message(&self, msn: u32) -> Message {
         (self.from, self.to, self.segment.src_qp, self.segment.dst_qp, msn)
+    }
+
+    /// Bytes of a frame of it without payload, padding and check sum.
+    fn headers_len(&self, frame_len: usize) -> usize {
+        let payload = match self.segment.body {
+            Body::Data(data) if data.op != Operation::ReadRequest => usize::from(data.len),
+            _ => 0,
+        };
+        frame_len - payload.next_multiple_of(4) - ICRC_BYTES
     }
 
     fn frame(
@@ -183,6 +195,9 @@ impl Packet {
         emit(&self.segment, &route, &payload[..len], out)
     }
 }
+
+/// The check sum at the end of a frame.
+const ICRC_BYTES: usize = 4;
 
 /// 10.0.0.0/8 has room for 16 million hosts.
 fn address(host: HostId) -> Ipv4Addr {
@@ -228,20 +243,21 @@ impl<W: Write> Pcapng<'_, W> {
         let mut body = Vec::new();
         body.extend(LINK_ETHERNET.to_le_bytes());
         body.extend([0; 2]);
-        body.extend(0u32.to_le_bytes()); // packets are whole
+        body.extend(0u32.to_le_bytes()); // no limit to what is kept of a packet
         option(&mut body, INTERFACE_NAME, name.as_bytes());
         option(&mut body, RESOLUTION, &[NANOSECONDS]);
         self.block(INTERFACE, body)
     }
 
-    fn packet(&mut self, interface: u32, at: Time, frame: &[u8]) -> io::Result<()> {
+    /// `len`: bytes of the packet, of which `frame` may be the beginning.
+    fn packet(&mut self, interface: u32, at: Time, frame: &[u8], len: usize) -> io::Result<()> {
         let ns = (at.as_ps() + 500) / 1_000;
         let mut body = Vec::with_capacity(frame.len() + 40);
         body.extend(interface.to_le_bytes());
         body.extend(((ns >> 32) as u32).to_le_bytes());
         body.extend((ns as u32).to_le_bytes());
         body.extend((frame.len() as u32).to_le_bytes());
-        body.extend((frame.len() as u32).to_le_bytes());
+        body.extend((len as u32).to_le_bytes());
         body.extend(frame);
         pad(&mut body);
         option(&mut body, FLAGS, &INBOUND.to_le_bytes());
@@ -287,6 +303,7 @@ mod tests {
             segment: &segment,
             ecn_capable: false,
             congestion_experienced: false,
+            trimmed_at: None,
         };
         let mut capture = Capture::new(CaptureFilter::Into(HostId(1)), 1);
         for (to, at) in [(2, 100), (1, (5 << 32) * 1_000 + 2_600), (1, u64::MAX / 4)] {

@@ -37,7 +37,10 @@ impl Division {
             )));
         }
         let all = threads.iter().fold(0u16, |sum, &threads| sum.saturating_add(threads));
-        let partition = Partition::new(&spec.topology, &spec.graph, all);
+        let partition = match &spec.partition {
+            Some(of_node) => Partition::given(of_node, all),
+            None => Partition::new(&spec.topology, &spec.graph, all),
+        };
         Ok(Division::of(partition, threads, nodes))
     }
 

@@ -5,7 +5,7 @@ use pathweave_workload::TaskId;
 
 use crate::spec::SimSpec;
 
-/// A hash of the scenario, its network and its messages. Not cryptographic: it finds files that differ by mistake.
+/// A hash of the scenario, its network, its messages and its partition. Not cryptographic: it finds files that differ by mistake.
 pub(crate) fn fingerprint(spec: &SimSpec) -> u64 {
     let mut hash = Hash(spec.seed);
     hash.text(&spec.name);
@@ -33,6 +33,9 @@ pub(crate) fn fingerprint(spec: &SimSpec) -> u64 {
         for next in spec.graph.all_dependents(task) {
             hash.word(u64::from(next.0));
         }
+    }
+    for part in spec.partition.iter().flat_map(|of_node| of_node.iter()) {
+        hash.word(u64::from(*part));
     }
     hash.word(spec.stop.max_events.unwrap_or(u64::MAX));
     hash.word(spec.stop.until.map_or(u64::MAX, pathweave_units::Duration::as_ps));

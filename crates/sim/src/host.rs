@@ -58,6 +58,8 @@ pub(crate) struct Nic {
     pub(crate) cut_off: bool,
     /// There is [`Host::model`].
     has_model: bool,
+    /// Switches may take the payload of data that it sends.
+    pub(crate) trimmable: bool,
     /// When the transmitter is free for what waits, and when a timer of the endpoint is due; [`Time::MAX`] if not.
     pub(crate) wake: Time,
     pub(crate) alarm: Time,
@@ -82,6 +84,7 @@ impl Host {
             source_routed: false,
             cut_off: false,
             has_model: false,
+            trimmable: false,
             wake: Time::MAX,
             alarm: Time::MAX,
             busy_until: Time::ZERO,
@@ -378,6 +381,9 @@ impl Nic {
             Some(routes) => routes.wire_bytes(self.host, packet),
         };
         let mut header = Header::new(self.host, packet.to, path, wire_bytes, class, packet.ecn_capable);
+        if self.trimmable && matches!(packet.segment.body, Body::Data(data) if data.len > 0) {
+            header = header.trimmable();
+        }
         if self.source_routed && packet.is_answer() {
             header = header.reversed();
         }

@@ -29,6 +29,7 @@ fn blank_data() -> Data {
         op: Operation::Write,
         last: false,
         retransmit: false,
+        ack_request: false,
         rkey: 0,
         remote_addr: 0,
         imm: 0,

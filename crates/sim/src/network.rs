@@ -90,6 +90,7 @@ impl<const C: usize> Network<C> {
                 endpoint.report_losses();
             }
             let mut host = Host::new(endpoint, ports, acks_as_data);
+            host.nic.trimmable = spec.switch.trim.enabled;
             if let Some(headers) = &headers {
                 host.nic.source_routed = true;
                 host.route_headers = headers.cloned();

@@ -309,6 +309,7 @@ impl<const C: usize> Shard<'_, C> {
 fn reason_of(reason: DropReason) -> Reason {
     match reason {
         DropReason::Buffer => Reason::BufferFull,
+        DropReason::HeaderQueue => Reason::HeaderQueueFull,
         DropReason::LinkDown => Reason::LinkDown,
         DropReason::Loss => Reason::RandomLoss,
         DropReason::Corruption => Reason::Corrupted,

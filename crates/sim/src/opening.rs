@@ -36,7 +36,11 @@ impl<const C: usize> Network<C> {
     pub(crate) fn policy(&self, spec: &SimSpec, scheme: &Scheme, opening: &Opening) -> PolicyConfig {
         let mut policy = scheme.policy.clone();
         policy.adapt_to_fabric(&FabricEnv {
-            when_full: if spec.switch.pfc.enabled { WhenFull::Pause } else { WhenFull::Drop },
+            when_full: match &spec.switch {
+                switch if switch.trim.enabled => WhenFull::Trim,
+                switch if switch.pfc.enabled => WhenFull::Pause,
+                _ => WhenFull::Drop,
+            },
             longest_path: self.longest_path.as_ref(),
             line_rate: opening.env.line_rate,
             port_rate: opening.port_rate,

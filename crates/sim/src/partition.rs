@@ -93,6 +93,15 @@ impl Partition {
         partition.without_empty_parts()
     }
 
+    /// As somebody has divided the nodes, in at most so many parts: those of neighbouring numbers are put together.
+    pub(crate) fn given(of_node: &[u16], parts: u16) -> Self {
+        let given = of_node.iter().max().map_or(1, |most| u32::from(*most) + 1);
+        let parts = given.min(u32::from(parts));
+        let together = |part: &u16| (u32::from(*part) * parts / given) as u16;
+        let partition = Partition { parts: parts as u16, of_node: of_node.iter().map(together).collect() };
+        partition.without_empty_parts()
+    }
+
     /// As many nodes in each part, in the order of their numbers, whatever they have to do. There are no fewer nodes than
     /// parts.
     pub(crate) fn even(nodes: u32, parts: u16) -> Self {
@@ -266,6 +275,18 @@ mod tests {
             };
             assert_eq!((of(true), of(false)), (8, 2), "part {part}");
         }
+    }
+
+    #[test]
+    fn parts_that_somebody_names_are_numbered_anew_and_put_together() {
+        let of = |of_node: &[u16], parts| {
+            let partition = Partition::given(of_node, parts);
+            (partition.parts(), partition.of_node.to_vec())
+        };
+        assert_eq!(of(&[0, 2, 2, 9], 16), (3, vec![0, 1, 1, 2]));
+        assert_eq!(of(&[0, 1, 2, 3], 2), (2, vec![0, 0, 1, 1]));
+        assert_eq!(of(&[65_535, 0, 40_000], 2), (2, vec![0, 1, 0]));
+        assert_eq!(of(&[3, 3], 1), (1, vec![0, 0]));
     }
 
     #[test]

@@ -174,6 +174,12 @@ impl<'a, const C: usize> Shard<'a, C> {
                 if datagram {
                     return self.on_datagram_packet(now, host, packet);
                 }
+                if let Some(place) = header.trimmed_at() {
+                    let ce = header.congestion_experienced();
+                    at.endpoint.on_trimmed(now, header.src(), segment, ce, place);
+                    self.network.fabric.discard(packet);
+                    return self.after_input(now, host.index());
+                }
                 if let Body::Data(data) = &segment.body {
                     at.received_bytes += u64::from(data.len);
                 }

@@ -48,11 +48,16 @@ pub struct SimSpec {
     /// Threads that run it side by side, no more than there are nodes; `None`: one. They show in no result but the time it
     /// takes.
     pub threads: Option<NonZeroU16>,
+    /// By node, the part of the run that it belongs to, for threads and ranks; of no influence on results. Where there are more
+    /// parts than threads, those of neighbouring numbers are put together. `None`: by the topology.
+    pub partition: Option<Arc<[u16]>>,
     /// Check every placement of a WRITE: each byte of each message exactly once (see [`crate::check`]). Costs time
     /// and memory.
     pub verify: bool,
     /// What moves through the network.
     pub fidelity: Fidelity,
+    /// With [`Fidelity::Flow`]: packets of the beginning tell how far flows are from packets.
+    pub calibrate: bool,
     /// The scenario this came from, for its records.
     pub scenario_toml: String,
 }
@@ -75,8 +80,10 @@ impl SimSpec {
             stop: StopConfig::default(),
             observe: ObserveConfig { interval: Duration::ZERO, ..ObserveConfig::default() },
             threads: None,
+            partition: None,
             verify: false,
             fidelity: Fidelity::Packet,
+            calibrate: false,
             scenario_toml: String::new(),
         }
     }

@@ -1,7 +1,7 @@
 //! Watching packets: what arrives at hosts, as it arrives.
 
 use pathweave_fabric::Header;
-use pathweave_units::{HostId, Time};
+use pathweave_units::{HostId, Time, TrimmedAt};
 use pathweave_wire::Segment;
 
 /// A packet that has reached a host.
@@ -19,6 +19,8 @@ pub struct Arrival<'a> {
     pub ecn_capable: bool,
     /// A switch has marked it.
     pub congestion_experienced: bool,
+    /// Where a switch has taken its payload; `None`: it has it.
+    pub trimmed_at: Option<TrimmedAt>,
 }
 
 impl<'a> Arrival<'a> {
@@ -31,6 +33,7 @@ impl<'a> Arrival<'a> {
             segment,
             ecn_capable: header.ecn_capable(),
             congestion_experienced,
+            trimmed_at: header.trimmed_at(),
         }
     }
 }

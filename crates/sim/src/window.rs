@@ -182,6 +182,14 @@ mod tests {
     use crate::runner::Runner;
     use crate::spec::{NamedScheme, SimSpec};
 
+    /// Queues of a few packets at which switches trim.
+    fn trimming(mut spec: SimSpec) -> SimSpec {
+        spec.switch.pfc.enabled = false;
+        spec.switch.trim.enabled = true;
+        spec.switch.trim.queue = Bytes::new(12_000);
+        spec
+    }
+
     fn spec(scheme: &str, traffic: Traffic, faults: Vec<FaultConfig>) -> SimSpec {
         let fabric = LeafSpine { host_rate: Rate::from_gbps(100), ..LeafSpine::new(4, 4, 4) };
         let env = WorkloadEnv::new(16, Rate::from_gbps(100));
@@ -254,7 +262,20 @@ mod tests {
             probability: 0.02,
             until: None,
         };
-        for scheme in ["rps", "udmp", "qp-scaling", "ecmp", "dlbf", "laps", "erd-uncontrolled", "rd", "xrc"] {
+        const TRIMMED: [&str; 3] = ["rps", "uet-nscc", "udmp"];
+        let schemes = [
+            "rps",
+            "udmp",
+            "uet-nscc",
+            "qp-scaling",
+            "ecmp",
+            "dlbf",
+            "laps",
+            "erd-uncontrolled",
+            "rd",
+            "xrc",
+        ];
+        for scheme in schemes {
             let rings = Traffic::RingAllReduce(RingAllReduce {
                 size: Bytes::new(400_000),
                 group_size: Some(8),
@@ -263,8 +284,10 @@ mod tests {
                 compute: Duration::from_us(3),
             });
             for traffic in [permutation(300_000, 1), permutation(20_000, 3), rings] {
-                for faults in [vec![], vec![loss.clone()]] {
-                    let spec = spec(scheme, traffic.clone(), faults);
+                let trims =
+                    TRIMMED.contains(&scheme).then(|| trimming(spec(scheme, traffic.clone(), vec![])));
+                let lossy = [vec![], vec![loss.clone()]].map(|faults| spec(scheme, traffic.clone(), faults));
+                for spec in lossy.into_iter().chain(trims) {
                     let expected = outcome(&spec, None, 1, 1);
                     for (seed, parts, ranks) in
                         [(Some(1), 1, 1), (Some(2), 3, 1), (None, 2, 1), (Some(3), 4, 2), (None, 3, 3)]

@@ -18,7 +18,7 @@ use pathweave_wire::Framing;
 use support::{Flow, all_to_all, fat_tree, finish, impair, incast, leaf_spine, permutation, spec};
 
 /// The situations, by name. The scheme is put in later.
-fn situations() -> [(&'static str, SimSpec); 5] {
+fn situations() -> [(&'static str, SimSpec); 6] {
     let any = "ecmp";
     let mut pausing = spec(leaf_spine(), &incast(16, 200_000), any);
     pausing.switch.buffer = Bytes::from_kb(900);
@@ -26,6 +26,12 @@ fn situations() -> [(&'static str, SimSpec); 5] {
     dropping.switch.pfc.enabled = false;
     dropping.switch.buffer = Bytes::from_kb(500);
     impair(&mut dropping, 0.01, false);
+    let mut trimming = spec(leaf_spine(), &incast(16, 200_000), any);
+    trimming.switch.pfc.enabled = false;
+    trimming.switch.trim.enabled = true;
+    trimming.switch.trim.queue = Bytes::from_kb(40);
+    // Some headers find no room.
+    trimming.switch.trim.header_queue = Some(Bytes::from_kb(2));
     let mut faulty = spec(leaf_spine(), &permutation(16, 300_000), any);
     faulty.faults.push(FaultConfig::LinkFlap {
         link: "leaf0-spine0".into(),
@@ -37,6 +43,7 @@ fn situations() -> [(&'static str, SimSpec); 5] {
     [
         ("permutation", spec(fat_tree(), &permutation(16, 300_000), any)),
         ("incast with pauses", pausing),
+        ("incast with trims", trimming),
         ("all-to-all with losses", dropping),
         ("permutation with a flap", faulty),
         ("two sites", two_sites()),

@@ -141,6 +141,12 @@ fn every_kind_of_event_and_every_reason_occurs_in_some_run() {
     let mut pausing = spec(leaf_spine(), &incast(16, 300_000), "rps");
     pausing.switch.buffer = Bytes::new(2_000_000);
     runs.push(play(&pausing));
+    // Switches that trim, with room for hardly a header.
+    let mut trimming = spec(leaf_spine(), &incast(16, 300_000), "uet-nscc");
+    trimming.switch.pfc.enabled = false;
+    trimming.switch.trim.enabled = true;
+    trimming.switch.trim.header_queue = Some(Bytes::new(300));
+    runs.push(play(&trimming));
     let mut corrupting = spec(leaf_spine(), &permutation(16, 300_000), "rps");
     impair(&mut corrupting, 0.02, true);
     runs.push(play(&corrupting));

@@ -1,12 +1,13 @@
 //! What comes of a plan of a cluster: time against cost, as a table, a file and a picture.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 use pathweave_results::{Quantity, escape};
 use serde::Serialize;
 
-use crate::cluster::{ClusterPlan, Cost, TIME};
+use crate::cluster::{ClusterPlan, Cost, FIDELITY, SCHEME, TIME};
 use crate::summary::SweepSummary;
 
 /// A choice: a fabric at a rate under a scheme.
@@ -16,6 +17,10 @@ pub struct Choice {
     pub fabric: String,
     /// The scheme; empty where the scenario has one for all.
     pub scheme: String,
+    /// What moved through the network: "packet" or "flow".
+    pub fidelity: String,
+    /// By how much the time with flows is off that with packets, in relation to it, where the plan has both.
+    pub error: Option<f64>,
     /// Mean time of an iteration over seeds, nanoseconds; nothing where no run has come to its end.
     pub time_ns: Option<f64>,
     /// Half width of the 95 % confidence interval of that mean, with several seeds.
@@ -25,7 +30,7 @@ pub struct Choice {
     /// What the fabric is made of.
     #[serde(flatten)]
     pub cost: Cost,
-    /// Nothing else is both cheaper and faster.
+    /// Nothing else of its fidelity is both cheaper and faster.
     pub best_of_its_cost: bool,
 }
 
@@ -46,17 +51,34 @@ pub struct Choices {
     pub choices: Vec<Choice>,
 }
 
+/// By how much choices with flows are off the same with packets.
+fn find_errors(choices: &mut [Choice]) {
+    let key = |choice: &Choice| (choice.fabric.clone(), choice.scheme.clone());
+    let packets: BTreeMap<_, f64> = choices
+        .iter()
+        .filter(|choice| choice.fidelity == "packet")
+        .filter_map(|choice| Some((key(choice), choice.time_ns?)))
+        .collect();
+    for choice in choices.iter_mut().filter(|choice| choice.fidelity == "flow") {
+        let of_packets = packets.get(&key(choice));
+        choice.error = choice.time_ns.zip(of_packets).map(|(time, packets)| time / packets - 1.0);
+    }
+}
+
 impl Choices {
     /// Of what has become of the runs.
     pub fn new(plan: &ClusterPlan, summary: &SweepSummary) -> Self {
         let of = |cell: &crate::summary::CellSummary| {
             let time = cell.metrics.get(TIME).map(|figures| &figures.estimate);
-            let value = |axis: usize| {
-                cell.at.get(axis).map(|&at| summary.axes[axis].values[at].clone()).unwrap_or_default()
+            let value = |key: &str| {
+                let axis = summary.axes.iter().position(|axis| axis.key == key)?;
+                Some(summary.axes[axis].values[cell.at[axis]].clone())
             };
             Choice {
-                fabric: value(0),
-                scheme: value(1),
+                fabric: summary.axes[0].values[cell.at[0]].clone(),
+                scheme: value(SCHEME).unwrap_or_default(),
+                fidelity: value(FIDELITY).unwrap_or_else(|| plan.fidelity.to_owned()),
+                error: None,
                 // A mean over the iterations that ended says nothing of one that did not.
                 time_ns: time
                     .map(|time| time.mean)
@@ -70,11 +92,13 @@ impl Choices {
         let mut choices: Vec<Choice> = summary.cells.iter().map(of).collect();
         let time = |choice: &Choice| choice.time_ns.unwrap_or(f64::INFINITY);
         choices.sort_by(|a, b| a.cost.cost.total_cmp(&b.cost.cost).then(time(a).total_cmp(&time(b))));
-        let mut fastest = f64::INFINITY;
+        let mut fastest: BTreeMap<String, f64> = BTreeMap::new();
         for choice in &mut choices {
-            choice.best_of_its_cost = time(choice) < fastest;
-            fastest = fastest.min(time(choice));
+            let fastest = fastest.entry(choice.fidelity.clone()).or_insert(f64::INFINITY);
+            choice.best_of_its_cost = time(choice) < *fastest;
+            *fastest = fastest.min(time(choice));
         }
+        find_errors(&mut choices);
         Choices {
             schema: "pathweave.plan",
             schema_version: 1,
@@ -93,7 +117,7 @@ impl Choices {
         for choice in &self.choices {
             out.add_row(self.row(choice));
         }
-        for column in out.column_iter_mut().skip(2) {
+        for column in out.column_iter_mut().skip(3) {
             column.set_cell_alignment(CellAlignment::Right);
         }
         format!("{out}\n* nothing else is both cheaper and faster\n")
@@ -101,7 +125,7 @@ impl Choices {
 
     fn heading(&self) -> Vec<String> {
         let cost = format!("Cost, {}", self.currency);
-        ["Fabric", "Scheme", "Iteration", &cost, "Switches", "Ports", "Optics", ""]
+        ["Fabric", "Scheme", "Fidelity", "Iteration", "Error", &cost, "Switches", "Ports", "Optics", ""]
             .map(str::to_owned)
             .to_vec()
     }
@@ -118,7 +142,9 @@ impl Choices {
         vec![
             choice.fabric.clone(),
             choice.scheme.clone(),
+            choice.fidelity.clone(),
             time,
+            choice.error.map(|error| format!("{:+.1} %", 100.0 * error)).unwrap_or_default(),
             Quantity::Count.show(choice.cost.cost),
             count(u64::from(choice.cost.switches)),
             count(choice.cost.switch_ports),
@@ -223,7 +249,7 @@ const STYLE: &str = "\
 :root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:0}main{max-width:60rem;margin:auto;padding:1rem}\
 svg{width:100%;height:auto}svg text{font-size:12px;fill:currentColor}.grid{stroke:#8884}circle{fill:#8889}circle.best{fill:#0a7}\
 polyline{fill:none;stroke:#0a7;stroke-width:1.5}table{border-collapse:collapse;width:100%}td,th{padding:.2rem .5rem;\
-text-align:right;border-bottom:1px solid #8884}td:nth-child(-n+2),th:nth-child(-n+2){text-align:left}tr.best{font-weight:600}";
+text-align:right;border-bottom:1px solid #8884}td:nth-child(-n+3),th:nth-child(-n+3){text-align:left}tr.best{font-weight:600}";
 
 #[cfg(test)]
 mod tests {
@@ -233,12 +259,25 @@ mod tests {
         Choice {
             fabric: fabric.to_owned(),
             scheme: "rps".to_owned(),
+            fidelity: "packet".to_owned(),
+            error: None,
             time_ns,
             time_ci95_ns: None,
             open_flows: 0,
             cost: Cost { cost, ..Cost::default() },
             best_of_its_cost: true,
         }
+    }
+
+    #[test]
+    fn flows_beside_packets_show_their_error() {
+        let mut choices =
+            [choice("a", 1.0, Some(100.0)), choice("a", 1.0, Some(97.0)), choice("b", 1.0, Some(9.0))];
+        choices[1].fidelity = "flow".to_owned();
+        choices[2].fidelity = "flow".to_owned();
+        find_errors(&mut choices);
+        assert_eq!((choices[0].error, choices[2].error), (None, None));
+        assert!((choices[1].error.expect("it has both") + 0.03).abs() < 1e-12);
     }
 
     #[test]

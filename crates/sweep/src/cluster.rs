@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pathweave_scenario::units::Rate;
-use pathweave_scenario::{Changes, Diagnostic, Diagnostics, Document, FieldPath, Loaded};
+use pathweave_scenario::{Changes, Diagnostic, Diagnostics, Document, Fidelity, FieldPath, Loaded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -28,6 +28,10 @@ pub struct ClusterFile {
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Value>")]
     pub schemes: Vec<Value>,
+    /// What moves through the network: "packet", "flow", or both, so that the error of flows is known where packets ran, too.
+    /// Default: that of the scenario.
+    #[serde(default)]
+    pub fidelity: Vec<String>,
     /// Seeds of each choice: how many, counted from 1, or a list. Default 1.
     #[serde(default)]
     pub seeds: Seeds,
@@ -117,6 +121,8 @@ pub struct ClusterPlan {
     pub costs: Vec<Cost>,
     /// What costs are in.
     pub currency: String,
+    /// What moves through the network, where the plan has no axis of it.
+    pub(crate) fidelity: &'static str,
 }
 
 impl ClusterPlan {
@@ -138,14 +144,17 @@ impl ClusterPlan {
         let file: ClusterFile = document.to()?;
         Diagnostics::check(check(&file).into_iter().map(|finding| document.place(finding)).collect())?;
         let (list, extra): (Vec<NamedCell>, Vec<f64>) = file.fabric.iter().flat_map(choices).unzip();
-        let grid = (!file.schemes.is_empty())
-            .then(|| GridAxis { key: "scheme".to_owned(), values: file.schemes.clone() });
+        let fidelity: Vec<Value> = file.fidelity.iter().cloned().map(Value::String).collect();
+        let grid = [(SCHEME, &file.schemes), (FIDELITY, &fidelity)]
+            .into_iter()
+            .filter(|(_, values)| !values.is_empty())
+            .map(|(key, values)| GridAxis { key: key.to_owned(), values: values.clone() });
         let sweep = SweepFile {
             name: file.name.clone(),
             scenario: file.scenario.clone(),
             set: BTreeMap::new(),
             seeds: file.seeds.clone(),
-            grid: grid.into_iter().collect(),
+            grid: grid.collect(),
             list,
             latin_hypercube: None,
             tables: vec![TableName::Jobs, TableName::Layers, TableName::Collectives, TableName::Critical],
@@ -158,10 +167,22 @@ impl ClusterPlan {
                 .map_err(|why| SweepError::from(Diagnostics::from(document.place(why))))?;
             costs.push(Cost { cost: cost.cost + extra, ..cost });
         }
-        Ok(ClusterPlan { plan, costs, currency: file.prices.currency })
+        let first = plan
+            .runs
+            .first()
+            .and_then(|run| Loaded::parse(&run.scenario, "scenario.toml", "", &Changes::default()).ok());
+        let fidelity = match first.map(|loaded| loaded.scenario.run.fidelity) {
+            Some(Fidelity::Flow) => "flow",
+            _ => "packet",
+        };
+        Ok(ClusterPlan { plan, costs, currency: file.prices.currency, fidelity })
     }
 }
 
+/// The axis of schemes.
+pub(crate) const SCHEME: &str = "scheme";
+/// The axis of what moves through the network.
+pub(crate) const FIDELITY: &str = "run.fidelity";
 /// The figure that plans are about: the mean time of an iteration.
 pub(crate) const TIME: &str = "job_completion_mean_ns";
 
@@ -307,6 +328,16 @@ extra_cost = 1000
         assert_eq!(costs, [1280.0, 600.0, 1280.0 + 4.0 * 2.0 * 150.0 + 1000.0]);
         let two = &plan.costs[2];
         assert_eq!((two.switches, two.switch_ports, two.optics, two.host_links), (4, 12, 8, 4));
+    }
+
+    #[test]
+    fn packets_and_flows_are_cells_beside_each_other() {
+        let plan = parse(&format!("schemes = ['rps']\nfidelity = ['packet', 'flow']\n{BASE}")).unwrap();
+        let labels: Vec<&str> = plan.plan.cells.iter().map(|cell| cell.label.as_str()).collect();
+        assert_eq!((labels.len(), plan.fidelity), (6, "packet"));
+        assert_eq!(labels[1], "star at 100Gbps, scheme=rps, run.fidelity=flow");
+        let error = parse(&format!("fidelity = ['fluid']\n{BASE}")).unwrap_err();
+        assert!(error.contains("fluid") && error.contains("flow"), "{error}");
     }
 
     #[test]

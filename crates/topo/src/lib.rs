@@ -30,11 +30,13 @@ mod import;
 mod info;
 mod names;
 mod own_paths;
+mod parts;
 mod path_sets;
 mod paths;
 mod read;
 mod routing;
 mod sites;
+mod symmetry;
 mod write;
 
 pub use build::*;
@@ -47,6 +49,7 @@ pub use graph::{
     Link, LinkId, MAX_HOST_PORTS, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch, Topology,
 };
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
+pub use parts::{parse_parts, read_parts};
 pub use path_sets::{
     AllShortest, Hop, KShortest, LapsPathFile, LinkProfile, OwnPathsConfig, PathFile, PathSetConfig,
     PathSets, RoutingConfig, SourceRouting, Wanted, parse_laps_paths, parse_path_file,
@@ -55,3 +58,4 @@ pub use paths::{PairPaths, PathDistribution, PathFinder, PathGroup};
 pub use read::read_text_file;
 pub use routing::{Arithmetic, NextHops, Routing};
 pub use sites::Sites;
+pub use symmetry::Symmetry;

@@ -86,7 +86,7 @@ impl<'a, P> QpConfig<'a, P> {
             policy,
             paths,
             recovery: Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 1_024 },
-            acks: AckPolicy { every_packets: 1, max_delay: Duration::from_us(10) },
+            acks: AckPolicy::by_packets(1, Duration::from_us(10)),
             cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
             reordering: Reordering::Silent,
             rto: RetransmissionConfig::SHORT,

@@ -102,6 +102,10 @@ counters! {
     beyond_window_drops,
     /// Data packets dropped because no receive was posted.
     rnr_drops,
+    /// Headers of data packets that arrived without their payload, for which a switch had no room.
+    trimmed_received,
+    /// Data packets of this end that the other one got no more of than the header.
+    trimmed,
     /// Negative acknowledgements made.
     nacks_sent,
     /// Congestion notifications made.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use pathweave_policy::{PathView, Peers, Policy};
-use pathweave_units::{HostId, PathId, QpNum, Time};
+use pathweave_units::{HostId, PathId, QpNum, Time, TrimmedAt};
 use pathweave_wire::{Body, Segment};
 
 use crate::common::Common;
@@ -338,7 +338,7 @@ impl<P: Policy> Endpoint<P> {
         match &segment.body {
             Body::Data(data) => return qp.on_data(now, data, segment.path, ce, common),
             Body::Ack(ack) => qp.on_ack(now, ack, segment.path, common),
-            Body::Nack(nack) => qp.on_nack(now, nack, common),
+            Body::Nack(nack) => qp.on_nack(now, nack, segment.path, common),
             Body::Cnp => qp.on_cnp(now, segment.path, common),
             // A connection has no datagrams.
             Body::Rd(_) => self.retired.get_or_insert_default().foreign += 1,
@@ -347,6 +347,23 @@ impl<P: Policy> Endpoint<P> {
         }
         self.settle(now);
         None
+    }
+
+    /// The header of a data packet has arrived, whose payload a switch had no room for; `ce`: marked Congestion Experienced.
+    pub fn on_trimmed(&mut self, now: Time, from: HostId, segment: &Segment, ce: bool, at: TrimmedAt) {
+        self.advance(now);
+        let (qp, data) = match (self.qps.get_mut(segment.dst_qp), &segment.body) {
+            (Some(qp), Body::Data(data)) if qp.is_peer(from, segment.src_qp) => (qp, data),
+            _ => {
+                self.retired.get_or_insert_default().foreign += 1;
+                return;
+            }
+        };
+        if qp.has_failed() {
+            return;
+        }
+        self.acting = segment.dst_qp;
+        qp.on_trimmed(now, data, segment.path, ce, at, &mut self.common);
     }
 
     /// The next packet to send now: control before data, data only by NIC ports that `gate` says are free. Data

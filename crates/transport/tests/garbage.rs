@@ -5,7 +5,7 @@ mod pair;
 use pair::{Channel, MTU, Pair};
 use pathweave_policy::{PathRto, Recovery, RingScope};
 use pathweave_transport::{Op, ReceiveMode};
-use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Time, TrimmedAt};
 use pathweave_wire::{
     Ack, Body, Cause, Control, Data, Missing, Nack, NackReason, Notices, Operation, Segment,
 };
@@ -46,6 +46,7 @@ fn data() -> impl Strategy<Value = Body> {
             op,
             last,
             retransmit,
+            ack_request: imm & 1 == 1,
             rkey,
             remote_addr,
             imm,
@@ -68,10 +69,13 @@ fn body() -> impl Strategy<Value = Body> {
         4 => Just(NackReason::BeyondWindow),
         4 => Just(NackReason::ReceiverNotReady),
         1 => Just(NackReason::RemoteAccess),
-        1 => Just(NackReason::InvalidRequest)
+        1 => Just(NackReason::InvalidRequest),
+        2 => Just(NackReason::Trimmed(TrimmedAt::OnTheWay)),
+        2 => Just(NackReason::Trimmed(TrimmedAt::LastHop))
     ];
-    let nack = (number(), number(), sack(), reason)
-        .prop_map(|(expected, psn, sack, reason)| Body::Nack(Nack { expected, psn, sack, reason }));
+    let nack = (number(), number(), sack(), reason).prop_map(|(expected, psn, sack, reason)| {
+        Body::Nack(Nack { expected, psn, sack, reason, marked: sack & 1 == 1 })
+    });
     prop_oneof![
         5 => data(),
         5 => ack,

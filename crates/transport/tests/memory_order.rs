@@ -205,6 +205,7 @@ fn keys_cannot_be_tried_behind_a_gap() {
                 op,
                 last: true,
                 retransmit: false,
+                ack_request: false,
                 rkey: guess << 24,
                 remote_addr: 0,
                 imm: 0,
@@ -345,7 +346,7 @@ proptest! {
         let bytes = room(MOST_WORK as usize) as usize;
         let mut pair = Pair::new(channel, bytes, |config| {
             config.recovery = recovery;
-            config.acks = AckPolicy { every_packets, max_delay: Duration::from_us(5) };
+            config.acks = AckPolicy::by_packets(every_packets, Duration::from_us(5));
             (config.policy.window, config.policy.paths) = (window, paths);
             (config.max_reads_out, config.max_reads_in) = (reads, reads);
             config.rto.retry_limit = 60;

@@ -111,6 +111,7 @@ impl End {
             op: Operation::Send,
             last: psn == 9,
             retransmit: false,
+            ack_request: false,
             rkey: 0,
             remote_addr: 0,
             imm: 0,

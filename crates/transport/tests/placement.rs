@@ -99,6 +99,7 @@ fn data(op: Operation, psn: u64, msn: u32, offset: u32, len: u16, last: bool) ->
         op,
         last,
         retransmit: false,
+        ack_request: false,
         rkey: 0,
         remote_addr: 0,
         imm: 0,

@@ -6,7 +6,7 @@ mod pair;
 use pair::{Channel, MTU, Pair};
 use pathweave_policy::{AckPolicy, PathRto, Recovery, RingScope};
 use pathweave_transport::{Completion, Event, Op, Opcode, Status};
-use pathweave_units::{Duration, Time};
+use pathweave_units::{Bytes, Duration, Time};
 use pathweave_wire::Operation;
 use proptest::prelude::*;
 
@@ -130,13 +130,24 @@ fn read_into(index: usize) -> u64 {
     (2 * MOST_WORK + index as u64) * ROOM
 }
 
+impl Setup {
+    /// Whether acknowledgements are by bytes. By the order on paths each packet has its own.
+    fn counts_bytes(&self) -> bool {
+        self.seed % 4 < 2 && !matches!(self.recovery, Recovery::PathOrder { .. })
+    }
+}
+
 fn build(setup: &Setup) -> Pair {
     let mut channel = Channel::new(setup.seed);
     channel.jitter = Duration::from_ns(setup.jitter_ns);
     (channel.loss, channel.duplicate, channel.mark) = (setup.loss, setup.duplicate, setup.mark);
+    channel.trim = if setup.seed.is_multiple_of(3) { 0.1 } else { 0.0 };
     Pair::new(channel, (3 * MOST_WORK * ROOM) as usize, |config| {
         config.recovery = setup.recovery;
-        config.acks = AckPolicy { every_packets: setup.every_packets, max_delay: Duration::from_us(5) };
+        config.acks = AckPolicy::by_packets(setup.every_packets, Duration::from_us(5));
+        if setup.counts_bytes() {
+            config.acks.every_bytes = Some(Bytes::new(u64::from(setup.every_packets) * 700));
+        }
         config.policy.window = setup.window;
         config.policy.gap = Duration::from_ns(setup.pace_ns);
         (config.max_reads_out, config.max_reads_in) = (setup.reads, setup.reads);
@@ -259,8 +270,9 @@ proptest! {
             prop_assert_eq!(drops, 0, "the sender keeps to the receiver's window");
         }
         // By time, an acknowledgement that is held back longer than any so far may be missed.
-        let by_time = matches!(setup.recovery, Recovery::Timed { .. }) && setup.every_packets > 1;
-        if setup.loss == 0.0 && setup.jitter_ns == 0 && !setup.late_receives && !by_time {
+        let is_held = setup.every_packets > 1 || setup.counts_bytes();
+        let by_time = matches!(setup.recovery, Recovery::Timed { .. }) && is_held;
+        if setup.loss == 0.0 && pair.channel.trim == 0.0 && setup.jitter_ns == 0 && !setup.late_receives && !by_time {
             prop_assert_eq!(pair.counters(0).retransmitted + pair.counters(1).retransmitted, 0);
         }
     }

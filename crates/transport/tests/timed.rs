@@ -25,7 +25,7 @@ fn writing(channel: Channel, packets: u64, window: u32, paths: u16, every_packet
         config.recovery = TIMED;
         config.idle_rtt = IDLE;
         config.rto = RetransmissionConfig::default();
-        config.acks = AckPolicy { every_packets, max_delay: us(3) };
+        config.acks = AckPolicy::by_packets(every_packets, us(3));
         (config.policy.window, config.policy.paths) = (window, paths);
     });
     let rkey = pair.open_memory(1);

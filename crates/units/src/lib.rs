@@ -21,6 +21,7 @@ mod random;
 mod serde_text;
 mod spread;
 mod time;
+mod trim;
 
 pub use data::{Bytes, Rate};
 pub use forwarding::Forwarding;
@@ -30,3 +31,4 @@ pub use parse::ParseUnitError;
 pub use random::{Rng, derive_seed, mix64};
 pub use spread::Spread;
 pub use time::{Duration, Time};
+pub use trim::TrimmedAt;

@@ -23,7 +23,10 @@ fn every_case_has_a_scenario_that_can_be_run() {
         }
     }
     for peer in catalogue.peers().keys() {
-        assert!(!catalogue.select(std::slice::from_ref(peer), false).unwrap().is_empty(), "{peer} has no case");
+        assert!(
+            !catalogue.select(std::slice::from_ref(peer), false).unwrap().is_empty(),
+            "{peer} has no case"
+        );
     }
     names.dedup();
     assert_eq!(names.len(), catalogue.cases().len());

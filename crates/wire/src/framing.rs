@@ -155,6 +155,7 @@ mod tests {
             op,
             last,
             retransmit: false,
+            ack_request: false,
             rkey: 0,
             remote_addr: 0,
             imm: 0,
@@ -166,7 +167,8 @@ mod tests {
         segment(Body::Rd(RdData { psn: 0, msg_id: 0, multi: false, offset: 0, len, retransmit: false }))
     }
     const PROBE: Body = Body::Control(Control::Probe { sent_at: Time::ZERO });
-    const NACK: Body = Body::Nack(Nack { expected: 0, psn: 0, sack: 0, reason: NackReason::Sequence });
+    const NACK: Body =
+        Body::Nack(Nack { expected: 0, psn: 0, sack: 0, reason: NackReason::Sequence, marked: false });
 
     #[test]
     fn rocev2_by_hand() {

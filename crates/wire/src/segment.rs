@@ -1,6 +1,6 @@
 //! The semantic value of a packet: parsed once, after which no accessor can fail.
 
-use pathweave_units::{PathId, QpNum, Time};
+use pathweave_units::{PathId, QpNum, Time, TrimmedAt};
 
 use crate::control::Control;
 
@@ -63,6 +63,9 @@ pub struct Data {
     pub last: bool,
     /// Retransmission; told for accounting, receivers treat both alike.
     pub retransmit: bool,
+    /// The sender waits for an acknowledgement before it sends more. Of the last packet of a message that goes without saying,
+    /// and this is false.
+    pub ack_request: bool,
     /// WRITE: remote key. READ request: remote key at the responder.
     pub rkey: u64,
     /// WRITE: remote address of the message's first byte. READ request: remote address to read from.
@@ -194,6 +197,8 @@ pub struct Nack {
     pub sack: u64,
     /// Why.
     pub reason: NackReason,
+    /// A packet that a switch has trimmed carried Congestion Experienced; false for other reasons.
+    pub marked: bool,
 }
 
 /// Why a packet was refused.
@@ -211,6 +216,8 @@ pub enum NackReason {
     RemoteAccess,
     /// The operation cannot be carried out (oversize for the receive, malformed); the queue pair goes to error.
     InvalidRequest,
+    /// Only its header has arrived: a switch had no room for its payload.
+    Trimmed(TrimmedAt),
 }
 
 impl Segment {
@@ -220,7 +227,11 @@ impl Segment {
     /// last.
     #[must_use]
     pub fn as_carried(mut self) -> Segment {
+        if let Body::Nack(nack) = &mut self.body {
+            nack.marked &= matches!(nack.reason, NackReason::Trimmed(_));
+        }
         if let Body::Data(data) = &mut self.body {
+            data.ack_request &= !data.last && data.op != Operation::ReadRequest;
             let (sends, writes) = match data.op {
                 Operation::Send | Operation::SendImm => (true, false),
                 Operation::WriteImm => (true, true),

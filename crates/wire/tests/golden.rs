@@ -3,7 +3,7 @@
 mod common;
 
 use common::plain_route;
-use pathweave_units::{PathId, QpNum, Time};
+use pathweave_units::{PathId, QpNum, Time, TrimmedAt};
 use pathweave_wire::{
     Ack, Body, Cause, Control, Data, Ecn, Missing, Nack, NackReason, Notices, Operation, Packet, RdData,
     Route, Segment, emit,
@@ -40,6 +40,7 @@ fn last_packet_of_a_write_with_immediate() {
             op: Operation::WriteImm,
             last: true,
             retransmit: true,
+            ack_request: false,
             rkey: 0x0123_4567_0000_beef,
             remote_addr: 0x7f00_0001_0000,
             imm: 0xcafe_f00d,
@@ -91,6 +92,7 @@ fn first_packet_of_a_write_of_four_gibibytes() {
             op: Operation::Write,
             last: false,
             retransmit: false,
+            ack_request: false,
             rkey: 0xfedc_ba98_7654_3210,
             remote_addr: 0x7f00_0001_0000,
             imm: u32::MAX,
@@ -158,7 +160,7 @@ fn acknowledgement_across_a_wrap_of_the_psn() {
 
 #[test]
 fn refusal_beyond_the_window() {
-    let nack = Nack { expected: 3, psn: 5, sack: 1, reason: NackReason::BeyondWindow };
+    let nack = Nack { expected: 3, psn: 5, sack: 1, reason: NackReason::BeyondWindow, marked: false };
     let segment =
         Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(7), body: Body::Nack(nack) };
     let route = Route { src_port: 0xffff, dscp: 48, ..plain_route() };
@@ -175,6 +177,31 @@ fn refusal_beyond_the_window() {
             "70 02 00 07 00 00 0a bc",
             "00 00 00 03 00 00 00 00 00 00 00 01",
             "58 11 e3 91",
+        ],
+    );
+}
+
+#[test]
+fn refusal_of_a_trimmed_packet_that_was_marked() {
+    let reason = NackReason::Trimmed(TrimmedAt::LastHop);
+    let nack = Nack { expected: 3, psn: 5, sack: 1, reason, marked: true };
+    let segment =
+        Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(7), body: Body::Nack(nack) };
+    let route = Route { src_port: 0xffff, dscp: 48, ..plain_route() };
+    check(
+        &segment,
+        &route,
+        &[],
+        0,
+        &[
+            "45 c0 00 44 00 00 40 00 40 11 1e dc 0a 01 02 03 0a 04 05 06",
+            "ff ff 12 b7 00 30 00 00",
+            "d1 00 ff ff 00 00 0d ef 00 00 00 05",
+            "72 00 00 00",
+            // flags: marked
+            "70 02 00 07 08 00 0a bc",
+            "00 00 00 03 00 00 00 00 00 00 00 01",
+            "18 42 cb 3b",
         ],
     );
 }

@@ -102,6 +102,7 @@ fn error_after(change: impl FnOnce(&mut Vec<u8>)) -> ParseError {
         op: Operation::Write,
         last: false,
         retransmit: false,
+        ack_request: false,
         rkey: 3,
         remote_addr: 0x1000,
         // A message of 100 bytes.
@@ -132,6 +133,7 @@ const EMPTY_WRITE: Data = Data {
     op: Operation::Write,
     last: true,
     retransmit: false,
+    ack_request: false,
     rkey: 3,
     remote_addr: 0x1000,
     imm: 0,

@@ -46,6 +46,7 @@ fn write(offset: u32, len: u16) -> Data {
         op: Operation::Write,
         last: true,
         retransmit: false,
+        ack_request: false,
         rkey: 1,
         remote_addr: 0,
         imm: 0,

@@ -39,7 +39,10 @@ impl Bounds {
         for message in graph.messages().iter().rev() {
             let ends = [
                 (&mut bounds.sent_bytes[message.src.index()], rates[message.src.index()]),
-                (&mut bounds.received_bytes[message.dst.index()], rates[message.dst.index()]),
+                (
+                    &mut bounds.received_bytes[graph.representative(message.dst).index()],
+                    rates[message.dst.index()],
+                ),
             ];
             for (bytes, rate) in ends {
                 *bytes += message.size.get();

@@ -11,6 +11,7 @@ use self::labelling::Labelling;
 use crate::counts::Counts;
 use crate::edges::Edge;
 use crate::error::GraphError;
+use crate::fold::Folding;
 use crate::graph::{
     Compute, CoreId, Group, GroupId, Job, JobId, Label, MAX_MESSAGE_SIZE, Measure, Message, Moment, OWN,
     PROCESS_BITS,
@@ -91,6 +92,7 @@ pub struct GraphBuilder {
     /// Names of tasks, for error messages.
     names: Vec<(Draft, String)>,
     labelling: Labelling,
+    folding: Option<Folding>,
 }
 
 impl GraphBuilder {
@@ -110,6 +112,7 @@ impl GraphBuilder {
             notes: Vec::new(),
             names: Vec::new(),
             labelling: Labelling::default(),
+            folding: None,
         }
     }
     /// The group of this name, declared now unless it was before.
@@ -214,6 +217,10 @@ impl GraphBuilder {
         if delay > Duration::ZERO {
             self.delays.push((task, delay));
         }
+    }
+    /// The hosts of all tasks stand for others.
+    pub(crate) fn fold(&mut self, folding: Folding) {
+        self.folding = Some(folding);
     }
     /// How many workloads have used the group before, counting this call as one more.
     pub(crate) fn next_use(&mut self, group: GroupId) -> u64 {

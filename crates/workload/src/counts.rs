@@ -17,6 +17,14 @@ impl Counts {
             dependencies: self.dependencies.saturating_mul(n),
         }
     }
+    /// A part of so many that are alike.
+    pub(crate) fn over(self, n: u64) -> Self {
+        Counts {
+            messages: self.messages / n,
+            computations: self.computations / n,
+            dependencies: self.dependencies / n,
+        }
+    }
     pub(crate) fn add(&mut self, other: Counts) {
         self.messages = self.messages.saturating_add(other.messages);
         self.computations = self.computations.saturating_add(other.computations);

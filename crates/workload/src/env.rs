@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use pathweave_units::{HostId, Rate};
 
+use crate::fold::Fold;
+
 /// The fabric as far as workloads care, and the seed.
 #[derive(Clone, Debug)]
 pub struct WorkloadEnv {
@@ -29,6 +31,8 @@ pub struct WorkloadEnv {
     pub node_ids: Option<BTreeMap<u64, HostId>>,
     /// The hosts of the fabric that hosts `0..hosts` stand for, where they are only some of them. Empty: all.
     pub members: Vec<u32>,
+    /// Whether ranks that others stand for may be left out.
+    pub fold: Fold,
 }
 
 impl WorkloadEnv {
@@ -45,6 +49,7 @@ impl WorkloadEnv {
             base_dir: PathBuf::new(),
             node_ids: None,
             members: Vec::new(),
+            fold: Fold::Never("nothing asks for it".to_owned()),
         }
     }
     /// The same for a workload that has only these hosts: its hosts are numbered from 0 in their order. Rates are those
@@ -62,6 +67,7 @@ impl WorkloadEnv {
             sites: of(&self.sites),
             node_ids: None,
             members: members.to_vec(),
+            fold: Fold::Never("the workload runs in a pool".to_owned()),
             ..self.clone()
         }
     }

@@ -4,6 +4,7 @@ use pathweave_units::{Bytes, Duration, HostId, Time};
 
 use crate::algorithm::Algorithm;
 use crate::edges::Edges;
+use crate::fold::Folding;
 
 /// Bits of a process's number on its host, in the label of a connection.
 pub(crate) const PROCESS_BITS: u32 = 15;
@@ -252,6 +253,7 @@ pub struct MessageGraph {
     /// By task; empty if every delay is zero.
     pub(crate) delays: Vec<Duration>,
     pub(crate) labels: Labels,
+    pub(crate) folding: Option<Folding>,
 }
 
 impl MessageGraph {
@@ -282,6 +284,14 @@ impl MessageGraph {
     /// The label of a task, an index into [`MessageGraph::labels`]. `None` if its workload gave it none.
     pub fn label(&self, id: TaskId) -> Option<u32> {
         self.labels.of_task.get(id.index())?.checked_sub(1)
+    }
+    /// Which hosts those of the graph stand for, where only some of the hosts that are alike are on it.
+    pub fn folding(&self) -> Option<&Folding> {
+        self.folding.as_ref()
+    }
+    /// The host of the graph that does what this host does.
+    pub fn representative(&self, host: HostId) -> HostId {
+        self.folding.as_ref().map_or(host, |folding| folding.representative(host))
     }
     /// How many cores computations take turns on; every core of a computation is below.
     pub fn cores(&self) -> u32 {
@@ -343,7 +353,12 @@ impl MessageGraph {
     /// receiver at once, and at the sender with its completion. A third host is notified: of what it waits for, delivery
     /// or completion, by the end that knows it. For a computation there is only [`Moment::Delivery`], its end.
     pub fn informed(&self, id: TaskId, moment: Moment) -> impl Iterator<Item = (TaskId, Learns)> + '_ {
+        let folded = self.folding.is_some();
         let (knows, sender) = match (self.task(id), moment) {
+            // Where hosts stand for others, what waits names the moment at which its own host knows.
+            (Task::Message(message), Moment::Delivery) if folded => {
+                (Some(self.representative(message.dst)), None)
+            }
             (Task::Message(message), Moment::Delivery) => (Some(message.dst), Some(message.src)),
             (Task::Message(message), Moment::Completion) => (Some(message.src), None),
             (Task::Compute(compute), _) => (compute.host, None),
@@ -351,6 +366,7 @@ impl MessageGraph {
         // Of those that wait for the delivery, the sender's; then those that wait for this moment, without them.
         let deliveries = match moment {
             Moment::Delivery => &[],
+            Moment::Completion if folded => &[],
             Moment::Completion => self.dependents(id, Moment::Delivery),
         };
         let at_sender = deliveries.iter().filter(move |task| self.home(**task) == knows);

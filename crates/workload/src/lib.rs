@@ -35,6 +35,7 @@ mod env;
 mod error;
 mod expand;
 mod files;
+mod fold;
 mod formats;
 mod graph;
 mod kinds;
@@ -59,6 +60,7 @@ pub use files::{
     GoalUntil, GoalWait, HostCount, Ns3Dialect, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span,
     parse_csv, parse_goal, parse_htsim_cm, parse_ns3, parse_simai, write_csv, write_htsim_cm, write_ns3,
 };
+pub use fold::{Fold, Folding};
 pub use formats::{FLOW_LISTS, FlowListFormat, ParseFlows, TRACES, TraceFormat, WriteFlows};
 pub use graph::{
     CollectiveLabel, Compute, CoreId, Group, GroupId, Job, JobId, Label, Learns, MAX_MESSAGE_SIZE, Measure,

@@ -11,6 +11,7 @@ use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
 use crate::counts::Counts;
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, GraphError, WorkloadError};
+use crate::fold::Folding;
 use crate::graph::{CollectiveLabel, Compute, CoreId, GroupId, JobId, Label, Measure, Moment, Parallelism};
 use crate::stragglers::{Pace, Stragglers, parse_trace};
 
@@ -248,6 +249,10 @@ impl<'a> Sink<'a> {
             return Ok(());
         }
         self.name_it(Err(GraphError::TooMany { what: "dependencies", limit }))
+    }
+    /// The hosts of all tasks stand for others.
+    pub(crate) fn fold(&mut self, folding: Folding) {
+        self.builder.fold(folding);
     }
     /// Makes room for what is to come.
     pub(crate) fn reserve(&mut self, counts: Counts) {

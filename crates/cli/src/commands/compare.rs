@@ -18,6 +18,7 @@ use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::landing;
 use crate::live::Live;
+use crate::memory;
 use crate::options::{Cores, Talk};
 use crate::progress::{Reporter, RunProgress};
 use crate::terminal;
@@ -371,6 +372,7 @@ fn run_all(
     type Slot<'a> = Mutex<(&'a mut Traces, Option<Result<Finished, Failure>>)>;
     let slots: Vec<Slot<'_>> = traces.iter_mut().map(|traces| Mutex::new((traces, None))).collect();
     let order: Vec<usize> = (0..planned.len()).collect();
+    let room = cores.room();
     in_threads(cores.at_a_time(planned.len()), &order, interrupt, |index| {
         let (_, run) = &planned[index];
         // Only the thread that took the run locks it.
@@ -378,7 +380,11 @@ fn run_all(
         let (traces, result) = &mut *slot;
         let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
         let spec = cores.of(&run.prepared.spec, planned.len());
-        *result = Some(execute(&run.loaded, &spec, progress(index), interrupt, tap));
+        let memory = run.prepared.memory_in(memory::process(&spec));
+        *result = Some(match room.take(&memory) {
+            Ok(_taken) => execute(&run.loaded, &spec, progress(index), interrupt, tap),
+            Err(why) => Err(Failure::Input(format!("{}: {why}", planned[index].0))),
+        });
     });
     let results = slots.into_iter().map(|slot| slot.into_inner().expect("every thread has ended well").1);
     results.map(Option::transpose).collect()

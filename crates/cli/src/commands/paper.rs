@@ -13,6 +13,7 @@ use std::sync::Mutex;
 use crate::batch::{Batch, Watcher, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
+use crate::memory::{self, Room};
 use crate::options::{Bar, Cores};
 use crate::output::Output;
 use crate::terminal;
@@ -203,9 +204,10 @@ fn run_all(
     let looks: Mutex<Vec<Result<Look, Failure>>> = Mutex::new(Vec::new());
     let on_cores = |spec: &SimSpec| args.cores.of(spec, todo.len());
     let places: Vec<usize> = (0..todo.len()).collect();
+    let room = args.cores.room();
     in_threads(args.cores.at_a_time(todo.len()), &places, interrupt, |place| {
         let run = todo[place];
-        let look = run_one(&plan, run, on_cores, batch.watch(place, interrupt)).and_then(|look| {
+        let look = run_one(&plan, run, on_cores, &room, batch.watch(place, interrupt)).and_then(|look| {
             look.iter().try_for_each(|look| kept.put(&plan, run, look)).map_err(failure)?;
             Ok(look)
         });
@@ -226,11 +228,16 @@ fn run_one(
     plan: &Plan,
     index: usize,
     on_cores: impl Fn(&SimSpec) -> SimSpec,
+    room: &Room,
     mut watcher: Watcher<'_>,
 ) -> Result<Option<Look>, Failure> {
     let run = &plan.runs[index];
-    let prepared = run.loaded.prepare()?;
-    let result = pathweave_scenario::run(&on_cores(&prepared.spec), &mut watcher);
+    let prepared = run.loaded.draft()?;
+    let spec = on_cores(&prepared.spec);
+    let taken = room.take(&prepared.memory_in(memory::process(&spec)));
+    let _taken = taken.map_err(|why| Failure::Input(format!("{}: {why}", run.label)))?;
+    run.loaded.try_out(&spec)?;
+    let result = pathweave_scenario::run(&spec, &mut watcher);
     let result = result.map_err(|why| Failure::Scenario(run.loaded.sim_error(&why)))?;
     if result.info.ended == pathweave_results::EndReason::Interrupted {
         return Ok(None);

@@ -19,6 +19,7 @@ use crate::batch::{Batch, Watcher, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
+use crate::memory::{self, Room};
 use crate::options::{Cores, Talk};
 use crate::terminal;
 
@@ -163,11 +164,12 @@ fn run_all(
     let broken: Mutex<Option<SweepError>> = Mutex::new(None);
     let places: Vec<usize> = (0..todo.len()).collect();
     let on_cores = |spec: &SimSpec| args.cores.of(spec, todo.len());
+    let room = args.cores.room();
     in_threads(args.cores.at_a_time(todo.len()), &places, interrupt, |place| {
         let run = todo[place];
         // One run that hits a bug must not cost the others.
         let made = catch_unwind(AssertUnwindSafe(|| {
-            run_one(&plan.runs[run], &plan.keep, &on_cores, batch.watch(place, interrupt))
+            run_one(&plan.runs[run], &plan.keep, &on_cores, &room, batch.watch(place, interrupt))
         }));
         let made =
             made.unwrap_or_else(|_| Err("a bug in the simulator; the lines above have its place".to_owned()));
@@ -199,13 +201,17 @@ fn run_one(
     run: &Run,
     keep: &Keep,
     on_cores: &impl Fn(&SimSpec) -> SimSpec,
+    room: &Room,
     mut watcher: Watcher<'_>,
 ) -> Result<Option<Files>, String> {
     let told = |findings: pathweave_scenario::Diagnostics| findings.to_string();
     let loaded = Loaded::parse(&run.scenario, "scenario.toml", "", &Changes::default()).map_err(told)?;
-    let prepared = loaded.prepare().map_err(told)?;
+    let prepared = loaded.draft().map_err(told)?;
+    let spec = on_cores(&prepared.spec);
+    let _taken = room.take(&prepared.memory_in(memory::process(&spec)))?;
+    loaded.try_out(&spec).map_err(told)?;
     let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
-    let result = pathweave_scenario::run(&on_cores(&prepared.spec), &mut watcher);
+    let result = pathweave_scenario::run(&spec, &mut watcher);
     let mut result = result.map_err(|why| told(loaded.sim_error(&why)))?;
     if result.info.ended == EndReason::Interrupted {
         return Ok(None);

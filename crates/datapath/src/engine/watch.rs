@@ -324,7 +324,7 @@ impl Policy for Watched {
                     self.look_for_dead(now, cx);
                 }
             }
-            FeedbackKind::Lost => path.lost += 1,
+            FeedbackKind::Lost | FeedbackKind::Trimmed { .. } => path.lost += 1,
             FeedbackKind::Timeout => {
                 path.lost += 1;
                 self.suspect(now, feedback.path, cx);

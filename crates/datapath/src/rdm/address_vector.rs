@@ -230,6 +230,11 @@ impl AddressVector {
         lock(&self.pages).known() >= self.limit
     }
 
+    /// There are more than there may be: some were to go, and did not.
+    pub(super) fn is_crowded(&self) -> bool {
+        lock(&self.pages).known() > self.limit
+    }
+
     pub(super) fn limit(&self) -> usize {
         self.limit
     }

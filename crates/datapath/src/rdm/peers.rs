@@ -50,20 +50,33 @@ impl Core {
         })
     }
 
-    /// Makes room for a peer: those that are idle, and have been longest, are asked to go. True if there is room.
+    /// Makes room for a peer: of those that are idle, those that have been longest are asked to go. True if there is room.
     pub(super) fn make_room_for_peer(&mut self) -> bool {
         if !self.addresses.is_full() {
             return true;
         }
         let known = self.addresses.known().into_iter().map(|entry| entry.peer.index);
         let used = |index| self.remotes.get(index).map_or(Time::ZERO, super::remote::Remote::used);
-        let mut idle: Vec<(Time, u32)> =
-            known.filter(|&index| self.is_idle(index)).map(|index| (used(index), index)).collect();
+        let mut idle: Vec<(Time, u32)> = known
+            .filter(|&index| self.is_idle(index) && !self.is_closing(index))
+            .map(|index| (used(index), index))
+            .collect();
         idle.sort_unstable();
-        for (_, index) in idle.into_iter().take((self.addresses.limit() / SHARE_THAT_GOES).max(1)) {
+        let at_once = (self.addresses.limit() / SHARE_THAT_GOES).max(1);
+        for (n, (_, index)) in idle.into_iter().enumerate() {
+            // Peers that had something to say after all, or that the application named again, may have made them too many.
+            if n >= at_once && !self.addresses.is_full() {
+                break;
+            }
             self.retire(index);
         }
         !self.addresses.is_full()
+    }
+
+    /// This end has asked the peer whether it may forget it.
+    fn is_closing(&self, index: u32) -> bool {
+        let association = self.remotes.get(index).and_then(|remote| remote.association.as_deref());
+        association.is_some_and(|association| association.closing.is_some())
     }
 
     /// Asks a peer with which nothing is under way whether it may be forgotten.

@@ -186,16 +186,20 @@ impl Core {
                 continue;
             }
             if readable {
-                let ended = self.lines.read(line).is_err();
-                let result = self.listen(now, line);
-                match (result, ended) {
-                    (Err(()), _) => self.hang_up(line, End::Refused),
-                    (Ok(()), true) => self.hang_up(line, End::Broken),
-                    (Ok(()), false) => {}
-                }
+                self.read(now, line);
             }
         }
         !found.is_empty()
+    }
+
+    /// Takes in what has arrived on a connection, and ends one that is over.
+    fn read(&mut self, now: Time, line: u32) {
+        let ended = self.lines.read(line).is_err();
+        match (self.listen(now, line), ended) {
+            (Err(()), _) => self.hang_up(line, End::Refused),
+            (Ok(()), true) => self.hang_up(line, End::Broken),
+            (Ok(()), false) => {}
+        }
     }
 
     /// Takes the messages out of what has arrived. An error: it is nothing of ours.
@@ -415,6 +419,9 @@ impl Core {
             }
         }
         self.close_idle(now);
+        if self.addresses.is_crowded() {
+            self.make_room_for_peer();
+        }
         self.io.next_upkeep = now.saturating_add(wait);
         if now >= MAY_BEGIN_ANEW {
             self.renew();
@@ -457,17 +464,26 @@ impl Core {
     }
 
     fn close_idle(&mut self, now: Time) {
-        let idle = span(self.config.side_idle);
         for line in self.lines.indices() {
-            let Some(open) = self.lines.get_mut(line) else { continue };
-            if now - open.used < idle || self.lines.waiting_bytes(line) > 0 {
-                continue;
-            }
-            let owner = self.lines.get_mut(line).and_then(|open| open.owner);
-            let busy = owner.and_then(|id| self.remotes.of_id(id)).is_some_and(|(_, a)| a.outstanding > 0);
-            if !busy {
-                self.hang_up(line, End::Closed);
+            if self.is_line_idle(now, line) {
+                // A loop that was held up may not have looked yet at what has arrived. A connection that is closed with
+                // something unread is reset, and the other end loses what it has not read.
+                self.read(now, line);
+                if self.is_line_idle(now, line) {
+                    self.hang_up(line, End::Closed);
+                }
             }
         }
+    }
+
+    /// A connection has not been used for long, and nothing that needs it is under way.
+    fn is_line_idle(&mut self, now: Time, line: u32) -> bool {
+        let idle = span(self.config.side_idle);
+        let Some(open) = self.lines.get_mut(line).filter(|open| now - open.used >= idle) else {
+            return false;
+        };
+        let owner = open.owner.and_then(|id| self.remotes.of_id(id));
+        self.lines.waiting_bytes(line) == 0
+            && owner.is_none_or(|(_, association)| association.outstanding == 0)
     }
 }

@@ -91,7 +91,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         match action {
             Action::Forward(egress) => self.send_balanced(by, now, switch, egress, header),
             Action::Hold(egress) => {
-                if let Err(reason) = self.take_in(now, switch, egress, header) {
+                if let Err(reason) = self.take_in_to_hold(now, switch, egress, header) {
                     self.lose(by, now, egress, header, reason);
                     by.balancer.lost_instead_of_held(switch, header);
                 }
@@ -135,8 +135,9 @@ impl<P: Copy, const C: usize> Transit<P, C> {
 
     /// Sends a packet by this port, if there is room for it.
     fn send_balanced(&mut self, by: &mut Balancing, now: Time, switch: u32, egress: PortId, header: &Header) {
-        match self.take_in(now, switch, egress, header) {
-            Ok(()) => self.enqueue(now, egress, header),
+        let mut room = None;
+        match self.take_in(now, switch, egress, header, &mut room) {
+            Ok(header) => self.enqueue(now, egress, header),
             Err(reason) => self.lose(by, now, egress, header, reason),
         }
     }

@@ -91,7 +91,7 @@ impl Dre {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::EcnConfig;
+    use crate::config::{EcnConfig, TrimConfig};
     use crate::link::LinkSpec;
     use pathweave_units::Rate;
 
@@ -115,7 +115,12 @@ mod tests {
 
     /// One port of 100 Gb/s at switch 0, with a tick each 20 us that takes an eighth: the window is 160 us, 2 MB.
     fn port() -> (Dre, One) {
-        let link = LinkSpec::new(Rate::from_gbps(100), Duration::ZERO, &EcnConfig::default());
+        let link = LinkSpec::new(
+            Rate::from_gbps(100),
+            Duration::ZERO,
+            &EcnConfig::default(),
+            &TrimConfig::default(),
+        );
         (Dre::new(Duration::from_us(20), 0.125, 3, 1, 1), One { sent_bytes: 0, link })
     }
 

@@ -86,8 +86,13 @@ impl<P: Copy, const C: usize> Transit<P, C> {
                 Turn::Resume => self.resume_controlled(now, switch),
             }
         }
-        if let Err(reason) = self.take_in(now, switch, egress, header) {
-            return self.journal.lose(&mut self.contents, now, egress, header, reason);
+        let mut room = None;
+        let header = match self.take_in(now, switch, egress, header, &mut room) {
+            Ok(header) => header,
+            Err(reason) => return self.journal.lose(&mut self.contents, now, egress, header, reason),
+        };
+        if header.trimmed_at().is_some() {
+            return self.enqueue_normal(now, egress, header);
         }
         let content = self.contents.get(header);
         match self.middleboxes.at(switch).lane(now, egress, header, content) {

@@ -12,7 +12,7 @@ use pathweave_fabric::{
     Cable, DropReason, Fabric, FabricEvent, FabricEventKind, Header, PortId, PortMap, Span, Step,
     SwitchRoutes, TableRoutes,
 };
-use pathweave_units::{Bytes, Duration, HostId, PathId, Rate, Time};
+use pathweave_units::{Bytes, Duration, HostId, PathId, Rate, Time, TrimmedAt};
 
 /// A packet a host is to send.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,7 @@ pub(crate) struct Delivery {
     pub(crate) host: u32,
     pub(crate) id: u32,
     pub(crate) marked: bool,
+    pub(crate) trimmed: Option<TrimmedAt>,
     pub(crate) hops: u8,
 }
 
@@ -273,6 +274,7 @@ impl<const C: usize> Net<C> {
                 packet.class,
                 packet.ecn,
             );
+            let header = if packet.class > 0 { header.trimmable() } else { header };
             let port = net.map.ports(packet.src).start;
             net.fabric.send(now, port, header, id);
         });
@@ -321,8 +323,9 @@ impl<const C: usize> Net<C> {
             if let Step::Delivered { host, packet, .. } = step {
                 let (header, id) = self.fabric.take(packet);
                 assert_eq!(header.dst(), host, "a packet at the wrong host");
-                let marked = header.congestion_experienced();
-                self.delivered.push(Delivery { time: now, host: host.0, id, marked, hops: header.hops() });
+                let (marked, trimmed) = (header.congestion_experienced(), header.trimmed_at());
+                let hops = header.hops();
+                self.delivered.push(Delivery { time: now, host: host.0, id, marked, trimmed, hops });
             }
         }
         for host in (0..self.hosts).map(HostId) {

@@ -34,6 +34,8 @@ struct Port {
     rate_bps: u64,
     delay_ps: u64,
     busy: bool,
+    /// Bytes of the data packet being sent.
+    sending: u64,
     queues: [VecDeque<u32>; 2],
     /// Pause frames to go out first.
     urgent: VecDeque<bool>,
@@ -55,10 +57,12 @@ pub(crate) struct Reference<'a> {
     /// Port a packet came in by at the node it is at.
     ingress: Vec<u32>,
     marked: Vec<bool>,
+    /// Of which only the header is left.
+    trimmed: Vec<bool>,
     events: BTreeMap<(u64, u8, u64), What>,
     inserted: u64,
-    /// (Time in picoseconds, packet, marked).
-    pub(crate) delivered: Vec<(u64, u32, bool)>,
+    /// (Time in picoseconds, packet, marked, trimmed).
+    pub(crate) delivered: Vec<(u64, u32, bool, bool)>,
     /// (Time, packet) lost for want of buffer.
     pub(crate) dropped: Vec<(u64, u32)>,
     /// (Time, port, pause or resume).
@@ -101,6 +105,7 @@ impl<'a> Reference<'a> {
             packets,
             ingress: vec![u32::MAX; packets.len()],
             marked: vec![false; packets.len()],
+            trimmed: vec![false; packets.len()],
             events: BTreeMap::new(),
             inserted: 0,
             delivered: vec![],
@@ -134,6 +139,7 @@ impl<'a> Reference<'a> {
                 }
                 What::Free(port) => {
                     self.ports[port as usize].busy = false;
+                    self.ports[port as usize].sending = 0;
                     self.serve(now, port);
                 }
                 What::Arrival(from, cargo) => self.arrive(now, from, cargo),
@@ -152,8 +158,9 @@ impl<'a> Reference<'a> {
                 }
             }
             Cargo::Packet(id) if node < self.hosts => {
-                self.delivered.push((now, id, self.marked[id as usize]));
+                self.delivered.push((now, id, self.marked[id as usize], self.trimmed[id as usize]));
             }
+            Cargo::Packet(id) if self.config.trim.enabled => self.admit_or_trim(now, node, ingress, id),
             Cargo::Packet(id) => {
                 let packet = self.packets[id as usize];
                 let (switch, class, bytes) =
@@ -185,7 +192,82 @@ impl<'a> Reference<'a> {
     }
 
     fn bytes(&self, id: u32) -> u64 {
-        u64::from(self.packets[id as usize].bytes)
+        match self.trimmed[id as usize] {
+            true => self.config.trim.size.get(),
+            false => u64::from(self.packets[id as usize].bytes),
+        }
+    }
+
+    fn class(&self, id: u32) -> usize {
+        if self.trimmed[id as usize] { 0 } else { usize::from(self.packets[id as usize].class) }
+    }
+
+    fn queued(&self, port: u32, class: usize) -> u64 {
+        self.ports[port as usize].queues[class].iter().map(|&id| self.bytes(id)).sum()
+    }
+
+    fn free(&self, switch: usize) -> u64 {
+        self.config.buffer.get() - self.used[switch]
+    }
+
+    /// A packet reaches a switch that trims; limits are the same at every port.
+    fn admit_or_trim(&mut self, now: u64, node: u32, ingress: u32, id: u32) {
+        let switch = (node - self.hosts) as usize;
+        let egress = (self.next_hop)(node, &self.packets[id as usize]);
+        let trim = &self.config.trim;
+        let (size, data_limit) = (trim.size.get(), trim.queue.get());
+        let header_limit = trim.header_queue.expect("given").get();
+        let (bytes, class) = (self.bytes(id), self.class(id));
+        self.ingress[id as usize] = ingress;
+        if class == 0 {
+            if self.queued(egress, 0) + bytes > header_limit || bytes > self.free(switch) {
+                self.dropped.push((now, id));
+            } else {
+                self.take(now, switch, egress, id);
+            }
+            return;
+        }
+        let waiting = self.queued(egress, 1) + self.ports[egress as usize].sending;
+        if waiting + bytes <= data_limit && bytes <= self.free(switch) {
+            return self.take(now, switch, egress, id);
+        }
+        if bytes <= size {
+            self.dropped.push((now, id));
+            return;
+        }
+        let newest = self.ports[egress as usize].queues[1].back().copied();
+        if trim.arriving == 0.0
+            && let Some(newest) = newest.filter(|&newest| self.bytes(newest) > size)
+        {
+            self.ports[egress as usize].queues[1].pop_back();
+            let gone = self.bytes(newest);
+            self.used[switch] -= gone;
+            self.ports[self.ingress[newest as usize] as usize].held[1] -= gone;
+            self.trim(now, switch, egress, newest);
+            if bytes <= self.free(switch) {
+                return self.take(now, switch, egress, id);
+            }
+        }
+        self.trim(now, switch, egress, id);
+    }
+
+    fn trim(&mut self, now: u64, switch: usize, egress: u32, id: u32) {
+        let trim = &self.config.trim;
+        let room = trim.header_queue.expect("given").get()
+            - self.queued(egress, 0).min(trim.header_queue.expect("given").get());
+        if trim.size.get() > room || trim.size.get() > self.free(switch) {
+            self.dropped.push((now, id));
+            return;
+        }
+        self.trimmed[id as usize] = true;
+        self.take(now, switch, egress, id);
+    }
+
+    fn take(&mut self, now: u64, switch: usize, egress: u32, id: u32) {
+        let (bytes, class) = (self.bytes(id), self.class(id));
+        self.used[switch] += bytes;
+        self.ports[self.ingress[id as usize] as usize].held[class] += bytes;
+        self.enqueue(now, egress, id);
     }
 
     fn limit(&self, switch: usize) -> u64 {
@@ -199,7 +281,7 @@ impl<'a> Reference<'a> {
     }
 
     fn enqueue(&mut self, now: u64, port: u32, id: u32) {
-        let class = usize::from(self.packets[id as usize].class);
+        let class = self.class(id);
         let queued: u64 = self.ports[port as usize].queues[class].iter().map(|&q| self.bytes(q)).sum();
         if self.config.ecn.at == MarkAt::Enqueue {
             self.mark(port, id, queued);
@@ -213,7 +295,7 @@ impl<'a> Reference<'a> {
         let packet = &self.packets[id as usize];
         if self.config.ecn.enabled
             && packet.ecn
-            && packet.class == 1
+            && self.class(id) == 1
             && self.ports[port as usize].node >= self.hosts
             && queued > self.config.ecn.kmin.get()
         {
@@ -240,6 +322,7 @@ impl<'a> Reference<'a> {
             self.mark(port_id, id, left);
         }
         let bytes = self.bytes(id);
+        self.ports[port_id as usize].sending = if class == 1 { bytes } else { 0 };
         self.transmit(now, port_id, bytes, Cargo::Packet(id));
         let node = self.ports[port_id as usize].node;
         if node < self.hosts {

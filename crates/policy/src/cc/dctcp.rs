@@ -169,7 +169,7 @@ impl CongestionControl for Dctcp {
         match feedback.kind {
             FeedbackKind::Ack { marked, .. } => self.on_ack(feedback.psn, marked),
             // Section 3.5: as any TCP, once a window.
-            FeedbackKind::Lost if !self.halved => {
+            FeedbackKind::Lost | FeedbackKind::Trimmed { .. } if !self.halved => {
                 self.halved = true;
                 self.shrink(0.5);
             }

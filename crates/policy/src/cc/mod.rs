@@ -7,6 +7,7 @@ pub mod dcqcn;
 mod dctcp;
 mod dctcp_rate;
 mod host_scaling;
+mod nscc;
 mod strack;
 mod swift;
 mod timely;
@@ -21,6 +22,7 @@ use crate::{
 };
 
 pub use dcqcn::{DcqcnParams, DcqcnPreset};
+pub use nscc::NsccProfile;
 pub use swift::{HopScaling, IncreaseOver, SwiftHops};
 pub use timely::{TimelyParams, TimelyPreset};
 pub use window::Window;
@@ -156,6 +158,8 @@ congestion_controls! {
     Dctcp(dctcp: Dctcp, DctcpConfig),
     /// DCTCP with a rate in place of the window, as simulators of RDMA have it.
     DctcpRate(dctcp_rate: DctcpRate, DctcpRateConfig),
+    /// NSCC, Ultra Ethernet's: a window in bytes, driven by delay and marks together.
+    Nscc(nscc: Nscc, NsccConfig),
     /// STrack: window-based, driven by delay and marks together.
     Strack(strack: Strack, StrackConfig),
     /// Swift: window-based, driven by delay against a target.

@@ -259,7 +259,7 @@ impl CongestionControl for Strack {
             FeedbackKind::Ack { timed, marked } => {
                 self.on_ack(now, timed.then_some(feedback.rtt), marked, feedback.backlogged);
             }
-            FeedbackKind::Lost | FeedbackKind::Timeout => self.severe = true,
+            FeedbackKind::Lost | FeedbackKind::Trimmed { .. } | FeedbackKind::Timeout => self.severe = true,
             _ => {}
         }
     }

@@ -363,7 +363,9 @@ impl CongestionControl for Swift {
             FeedbackKind::Ack { timed: true, .. } | FeedbackKind::Midway => {
                 self.on_ack(now, feedback.rtt, feedback.backlogged);
             }
-            FeedbackKind::Lost => self.shrink(now, 1.0 - self.params.max_decrease),
+            FeedbackKind::Lost | FeedbackKind::Trimmed { .. } => {
+                self.shrink(now, 1.0 - self.params.max_decrease)
+            }
             FeedbackKind::Timeout => self.on_timeout(now),
             _ => return,
         }

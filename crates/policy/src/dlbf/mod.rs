@@ -454,7 +454,7 @@ impl Policy for Dlbf {
                 state.on_heard(now, &Arrival::from_feedback(feedback, marked), cx);
                 self.settle();
             }
-            FeedbackKind::Lost | FeedbackKind::Timeout => {
+            FeedbackKind::Lost | FeedbackKind::Trimmed { .. } | FeedbackKind::Timeout => {
                 state.history.gone(feedback.psn);
                 if feedback.kind == FeedbackKind::Timeout && state.config.variant == DlbfVariant::Repaired {
                     state.place.table(cx.shared).failed(now, feedback.path);

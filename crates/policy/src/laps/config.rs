@@ -210,7 +210,7 @@ impl AsFluid for LapsConfig {
 
 impl Adapt for LapsConfig {
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
-        if fabric.when_full == WhenFull::Drop {
+        if fabric.when_full != WhenFull::Pause {
             self.limit_rate();
         }
         if self.wants_longest_path()

@@ -195,7 +195,7 @@ impl Policy for Laps {
                     self.paths(cx).soften(&delays);
                 }
             }
-            FeedbackKind::Lost => self.paths(cx).lost(now, feedback.path),
+            FeedbackKind::Lost | FeedbackKind::Trimmed { .. } => self.paths(cx).lost(now, feedback.path),
             FeedbackKind::Timeout => {
                 let paths = self.paths(cx);
                 paths.lost(now, feedback.path);

@@ -81,7 +81,10 @@ impl PathPicker for Bitmap {
     fn on_feedback(&mut self, _now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
         let congested = matches!(
             feedback.kind,
-            FeedbackKind::Ack { marked: true, .. } | FeedbackKind::Lost | FeedbackKind::Timeout
+            FeedbackKind::Ack { marked: true, .. }
+                | FeedbackKind::Lost
+                | FeedbackKind::Trimmed { .. }
+                | FeedbackKind::Timeout
         );
         if congested && feedback.path == self.next {
             // Its turn has come: passed over at once.

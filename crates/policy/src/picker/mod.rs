@@ -5,9 +5,15 @@
 
 mod bitmap;
 mod ecmp;
+mod laps;
+mod mixed;
+mod news;
+mod oblivious;
 mod paths;
+mod penalties;
 mod per_message;
 mod plb;
+mod recycled;
 mod round_robin;
 mod rps;
 mod shares;
@@ -170,6 +176,14 @@ pickers! {
     round_robin: RoundRobin,
     /// Packet after packet takes path after path; a marked one is passed over once.
     bitmap: Bitmap,
+    /// Path after path, each lap in an order of its own.
+    oblivious: Oblivious,
+    /// The same, passing over paths with penalties for marks, trims and losses (Ultra Ethernet's bitmap).
+    penalties: Penalties(PenaltiesConfig),
+    /// REPS: a path that came back unmarked is taken again, once; without one, any.
+    recycled: Recycled(RecycledConfig),
+    /// A path that came back unmarked; without one, the bitmap's next (uet-htsim's default).
+    mixed: Mixed(MixedConfig),
     /// PLB: another path after rounds of congestion.
     plb: Plb(PlbConfig),
 }

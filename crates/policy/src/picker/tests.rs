@@ -19,7 +19,7 @@ fn want(msn: u32) -> Want {
     }
 }
 
-fn send(picker: &mut impl PathPicker, msn: u32, host: &mut Host) -> PathId {
+pub(super) fn send(picker: &mut impl PathPicker, msn: u32, host: &mut Host) -> PathId {
     let path = picker.pick(Time::ZERO, &want(msn), &mut host.cx());
     assert_eq!(path, picker.pick(Time::ZERO, &want(msn), &mut host.cx()), "asking changes nothing");
     let sent = Sent {
@@ -40,7 +40,7 @@ fn views(states: &[PathState]) -> Vec<PathView> {
     states.iter().enumerate().map(view).collect()
 }
 
-fn all_but(down: PathId, of: usize) -> Vec<PathView> {
+pub(super) fn all_but(down: PathId, of: usize) -> Vec<PathView> {
     let mut states = vec![PathState::Up; of];
     states[down.index()] = PathState::Down;
     views(&states)

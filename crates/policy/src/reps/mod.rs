@@ -146,7 +146,7 @@ impl Policy for Reps {
                 let rtt = timed.then_some(feedback.rtt);
                 self.window.on_ack(now, rtt, marked, feedback.backlogged);
             }
-            FeedbackKind::Lost => self.window.on_loss(),
+            FeedbackKind::Lost | FeedbackKind::Trimmed { .. } => self.window.on_loss(),
             FeedbackKind::Timeout => {
                 self.window.on_loss();
                 self.entropies.on_failure(now);

@@ -19,10 +19,10 @@ pub(super) const REORDER_WINDOW_PACKETS: u32 = 4_096;
 
 /// An acknowledgement for every packet. Who sets it to several has 10 us for them, as [`super::laps`] has for a TCP: a
 /// round trip or so of a data centre, in which 29 full packets arrive at 100 Gb/s. In 1 us, three do.
-const EACH_PACKET: AckPolicy = AckPolicy { every_packets: 1, max_delay: Duration::from_us(10) };
+const EACH_PACKET: AckPolicy = AckPolicy::by_packets(1, Duration::from_us(10));
 
 /// The same where round-trip times are measured, of which the time that an acknowledgement is held is part.
-const EACH_PACKET_TIMED: AckPolicy = AckPolicy { every_packets: 1, max_delay: Duration::from_us(1) };
+const EACH_PACKET_TIMED: AckPolicy = AckPolicy::by_packets(1, Duration::from_us(1));
 
 /// DCQCN's reaction point (preset `hpcc`), and notifications for every marked packet, as that preset expects.
 pub(super) fn dcqcn(picker: PickerConfig, recovery: Recovery) -> Scheme {

@@ -66,7 +66,7 @@ fn uncontrolled() -> Scheme {
             picker: PickerConfig::RoundRobin,
         }),
         recovery: Recovery::GoBackN,
-        acks: AckPolicy { every_packets: 1, max_delay: Duration::from_us(1) },
+        acks: AckPolicy::by_packets(1, Duration::from_us(1)),
         cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
         queue_pairs: 1,
         // The paper has 4 ports, which hashing puts on 3 paths. All peers of a queue pair share its ports, so these cannot be

@@ -28,7 +28,7 @@ fn tcp() -> Scheme {
     let policy = LapsConfig { limit: Limit::RateAndWindow, ..LapsConfig::default() };
     Scheme {
         recovery: common::BY_COUNT,
-        acks: AckPolicy { every_packets: 2, max_delay: Duration::from_us(10) },
+        acks: AckPolicy::by_packets(2, Duration::from_us(10)),
         ..scheme(policy)
     }
 }

@@ -31,6 +31,7 @@ mod switch_rps;
 mod timely;
 mod udmp;
 mod udmp_published;
+mod uet_nscc;
 mod ugal;
 mod wcmp;
 mod weave;
@@ -54,6 +55,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
         swift_rps::SWIFT_RPS,
         reps::REPS,
         strack::STRACK,
+        uet_nscc::INFO,
         weave::WEAVE,
         timely::TIMELY,
         swift::SWIFT,

@@ -14,6 +14,8 @@ pub struct Hop {
     pub jitter_percent: u32,
     /// A packet that finds or makes a queue of at least this many bytes is marked. 0: every packet.
     pub mark_bytes: u64,
+    /// A packet that would make a queue of more bytes is trimmed: its header goes on at once.
+    pub trim_bytes: u64,
     /// Share of packets lost, in thousandths; 1000 is a dead path that is not reported down.
     pub loss_permille: u32,
     /// Traffic of others, which takes this much of the rate.
@@ -28,6 +30,8 @@ pub(super) struct Passage {
     pub(super) arrives: Time,
     pub(super) marked: bool,
     pub(super) lost: bool,
+    /// Without its payload.
+    pub(super) trimmed: bool,
 }
 
 impl Hop {
@@ -38,6 +42,7 @@ impl Hop {
             delay,
             jitter_percent: 0,
             mark_bytes: u64::MAX,
+            trim_bytes: u64::MAX,
             loss_permille: 0,
             competing: Rate::ZERO,
             free_at: Time::ZERO,
@@ -57,12 +62,17 @@ impl Hop {
     pub(super) fn pass(&mut self, now: Time, wire_bytes: u32, rng: &mut Rng) -> Passage {
         let lost = self.loss_permille > 0 && rng.below(1_000) < self.loss_permille;
         if lost {
-            return Passage { arrives: now, marked: false, lost };
+            return Passage { arrives: now, marked: false, lost, trimmed: false };
         }
         let rate = self.service_rate();
+        let waiting = rate.bytes_in(self.free_at.saturating_since(now));
+        if waiting + u64::from(wire_bytes) > self.trim_bytes {
+            let arrives = now + self.jittered(rng);
+            return Passage { arrives, marked: false, lost, trimmed: true };
+        }
         self.free_at = self.free_at.max(now) + rate.time_for(u64::from(wire_bytes));
         let marked = rate.bytes_in(self.free_at - now) >= self.mark_bytes;
-        Passage { arrives: self.free_at + self.jittered(rng), marked, lost }
+        Passage { arrives: self.free_at + self.jittered(rng), marked, lost, trimmed: false }
     }
 }
 
@@ -74,10 +84,12 @@ mod tests {
     fn a_queue_builds_marks_and_drains() {
         let mut rng = Rng::for_component(1, "test", 0);
         let mut hop = Hop { mark_bytes: 2_500, ..Hop::new(Rate::from_gbps(100), Duration::from_us(1)) };
-        let first = hop.pass(Time::ZERO, 1_250, &mut rng);
-        assert_eq!(first, Passage { arrives: Time::from_ns(1_100), marked: false, lost: false });
-        let second = hop.pass(Time::ZERO, 1_250, &mut rng);
-        assert_eq!(second, Passage { arrives: Time::from_ns(1_200), marked: true, lost: false });
+        let passage =
+            |ns, marked| Passage { arrives: Time::from_ns(ns), marked, lost: false, trimmed: false };
+        assert_eq!(hop.pass(Time::ZERO, 1_250, &mut rng), passage(1_100, false));
+        assert_eq!(hop.pass(Time::ZERO, 1_250, &mut rng), passage(1_200, true));
+        hop.trim_bytes = 3_749;
+        assert_eq!(hop.pass(Time::ZERO, 1_250, &mut rng), Passage { trimmed: true, ..passage(1_000, false) });
         assert!(!hop.pass(Time::from_ns(200), 1_250, &mut rng).marked);
     }
 

@@ -102,6 +102,7 @@ impl<P: Policy> Policy for Checked<P> {
             feedback.kind,
             FeedbackKind::Ack { timed: true, .. }
                 | FeedbackKind::Heard { .. }
+                | FeedbackKind::Trimmed { .. }
                 | FeedbackKind::Echo
                 | FeedbackKind::Midway
         );

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{Control, ControlKind, Notices};
 
 use super::checked::Checked;
@@ -68,7 +68,8 @@ fn kind_after(kind: FeedbackKind) -> Option<FeedbackKind> {
     Some(match kind {
         FeedbackKind::Ack { .. } => FeedbackKind::Cnp,
         FeedbackKind::Cnp => FeedbackKind::Lost,
-        FeedbackKind::Lost => FeedbackKind::Timeout,
+        FeedbackKind::Lost => FeedbackKind::Trimmed { at: TrimmedAt::OnTheWay, marked: false },
+        FeedbackKind::Trimmed { .. } => FeedbackKind::Timeout,
         FeedbackKind::Timeout => FeedbackKind::Midway,
         FeedbackKind::Midway => FeedbackKind::Echo,
         FeedbackKind::Echo => FeedbackKind::Heard { marked: false },
@@ -113,6 +114,10 @@ impl<P: Policy> Model<P> {
                 marked: dice.chance(0.3),
             }),
             FeedbackKind::Lost | FeedbackKind::Timeout => self.feed_any(dice, |_| kind),
+            FeedbackKind::Trimmed { .. } => self.feed_any(dice, |dice| FeedbackKind::Trimmed {
+                at: if dice.chance(0.5) { TrimmedAt::OnTheWay } else { TrimmedAt::LastHop },
+                marked: dice.chance(0.3),
+            }),
             // It stays in flight.
             FeedbackKind::Late => {
                 if !self.flying.is_empty() {
@@ -227,7 +232,10 @@ impl<P: Policy> Model<P> {
     fn feed(&mut self, kind: FeedbackKind, of: Flying) {
         let measured = match kind {
             FeedbackKind::Ack { timed, .. } => timed,
-            FeedbackKind::Heard { .. } | FeedbackKind::Midway | FeedbackKind::Echo => true,
+            FeedbackKind::Heard { .. }
+            | FeedbackKind::Trimmed { .. }
+            | FeedbackKind::Midway
+            | FeedbackKind::Echo => true,
             FeedbackKind::Cnp
             | FeedbackKind::Lost
             | FeedbackKind::Timeout

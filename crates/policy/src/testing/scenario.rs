@@ -190,8 +190,18 @@ impl Scenario {
         scenario.env.edge = Some(Leg { base_rtt: Duration::from_ns(2_200), links: 1 });
         scenario
     }
+    /// Four senders to one receiver, behind queues that trim: path 0, of a quarter of the rate, at 25 KB, and the receiver's link
+    /// at 100 KB, which marks above 20 KB.
+    pub fn trims() -> Self {
+        let mut scenario = Scenario { senders: 4, ..Scenario::steady() };
+        scenario.paths[0] =
+            Hop { rate: Rate::from_gbps(25), mark_bytes: 5_000, trim_bytes: 25_000, ..scenario.paths[0] };
+        let last = Hop::new(Rate::from_gbps(100), Duration::ZERO);
+        scenario.last_hop = Some(Hop { mark_bytes: 20_000, trim_bytes: 100_000, ..last });
+        scenario
+    }
     /// The scenarios every scheme owes, by name.
-    pub fn all() -> [(&'static str, Scenario); 10] {
+    pub fn all() -> [(&'static str, Scenario); 11] {
         [
             ("steady", Scenario::steady()),
             ("one path marked", Scenario::one_path_marked()),
@@ -203,6 +213,7 @@ impl Scenario {
             ("one path long", Scenario::one_path_long()),
             ("paths differ", Scenario::paths_differ()),
             ("edge answers", Scenario::edge_answers()),
+            ("trims", Scenario::trims()),
         ]
     }
     /// The same with delays that vary by up to `percent` on every path.

@@ -369,7 +369,7 @@ impl Policy for Udmp {
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         match feedback.kind {
             FeedbackKind::Ack { timed, .. } => self.on_ack(now, feedback, timed, cx.rng),
-            FeedbackKind::Lost | FeedbackKind::Timeout => {
+            FeedbackKind::Lost | FeedbackKind::Trimmed { .. } | FeedbackKind::Timeout => {
                 if self.good == Some(feedback.path) {
                     self.good = None;
                 }

@@ -98,14 +98,16 @@ impl Policy for Weave {
                     let rtt = timed.then(|| (feedback.rtt.as_ps() as f32).max(1.0));
                     lanes.answered(now, feedback.path, rtt, feedback.backlogged);
                 }
-                FeedbackKind::Lost | FeedbackKind::Timeout => lanes.lost(feedback.path),
+                FeedbackKind::Lost | FeedbackKind::Trimmed { .. } | FeedbackKind::Timeout => {
+                    lanes.lost(feedback.path)
+                }
                 _ => {}
             }
             return;
         }
         match feedback.kind {
             FeedbackKind::Ack { timed, .. } => self.on_ack(now, feedback, timed, cx.rng),
-            FeedbackKind::Lost | FeedbackKind::Timeout => {
+            FeedbackKind::Lost | FeedbackKind::Trimmed { .. } | FeedbackKind::Timeout => {
                 self.thread.on_loss(feedback.path, cx.rng);
                 self.window.on_loss();
             }

@@ -12,9 +12,26 @@ use crate::human::Quantity;
 /// As much of `summary.json` as is needed.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Summary {
+pub(super) struct Summary {
+    pub(super) run: Run,
     iterations: Vec<Iteration>,
     critical_paths: Vec<CriticalPath>,
+}
+
+/// What the figures of a run are, where they are not those of packets.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Run {
+    pub(super) label: String,
+    pub(super) outside: Vec<String>,
+}
+
+impl Summary {
+    /// That of a folder; nothing is in it where the folder has none, or one of before there was what is asked for.
+    pub(super) fn read(folder: &Path) -> Self {
+        let text = fs::read_to_string(folder.join("summary.json")).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -36,11 +53,8 @@ struct CriticalPath {
     words: String,
 }
 
-/// Of the longest iteration, what its time went to and what it waited for. Nothing where the folder has no summary, or one of
-/// before there were iterations in it.
-pub(super) fn findings(folder: &Path) -> Vec<Finding> {
-    let text = fs::read_to_string(folder.join("summary.json")).unwrap_or_default();
-    let summary: Summary = serde_json::from_str(&text).unwrap_or_default();
+/// Of the longest iteration, what its time went to and what it waited for.
+pub(super) fn findings(summary: &Summary) -> Vec<Finding> {
     let Some(longest) = summary.iterations.iter().max_by(|a, b| a.time_ns.total_cmp(&b.time_ns)) else {
         return Vec::new();
     };

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use parquet::errors::ParquetError;
 
 use crate::columns;
-use crate::records::{Fidelity, RunResult};
+use crate::records::RunResult;
+use jobs::Summary;
 use table::Table;
 
 /// One thing that was found.
@@ -67,21 +68,19 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
     let mut found = run.findings();
     // Behind the verdict and the result.
     let at = found.len().min(2);
-    found.splice(at..at, jobs::findings(folder));
-    found.extend(fidelity(folder));
+    let summary = Summary::read(folder);
+    found.splice(at..at, jobs::findings(&summary));
+    found.extend(fidelity(&summary.run));
     Ok(found)
 }
 
 /// What the figures of a run are, where they are not those of packets, as its summary says.
-fn fidelity(folder: &Path) -> Option<Finding> {
-    let text = std::fs::read_to_string(folder.join("summary.json")).ok()?;
-    let summary: serde_json::Value = serde_json::from_str(&text).ok()?;
-    let run = &summary["run"];
-    if run["fidelity"].as_str()? == Fidelity::Packet.name() {
+fn fidelity(run: &jobs::Run) -> Option<Finding> {
+    if run.label.is_empty() {
         return None;
     }
-    let mut words = run["label"].as_str()?.to_owned();
-    for reason in run["outside"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_str) {
+    let mut words = run.label.clone();
+    for reason in &run.outside {
         words += &format!("; outside of the model: {reason}");
     }
     Some(Finding { about: "fidelity", words, evidence: "summary.json: run.fidelity, run.label, run.outside" })

@@ -6,7 +6,7 @@ use super::{Budget, rounded};
 use crate::activities::ActivityLabel;
 use crate::collectives::{CollectiveRecord, collectives};
 use crate::columns::ns;
-use crate::critical::StepKind;
+use crate::critical::{StepKind, steps_of};
 use crate::exposure::IterationSummary;
 use crate::records::RunResult;
 
@@ -83,9 +83,7 @@ pub(super) fn critical(run: &RunResult, iterations: &[IterationSummary], budget:
     let each = budget.steps / iterations.len().max(1);
     let mut out = Vec::new();
     for iteration in iterations {
-        let first = run.critical.partition_point(|step| step.job < iteration.job);
-        let mut steps: Vec<_> =
-            run.critical[first..].iter().take_while(|step| step.job == iteration.job).collect();
+        let mut steps: Vec<_> = steps_of(run, iteration.job).iter().collect();
         steps.sort_by_key(|step| (std::cmp::Reverse(step.time_ps()), step.step));
         steps.truncate(each);
         steps.sort_by_key(|step| step.step);

@@ -91,6 +91,7 @@ fn topology(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
                 busy_ps,
                 dropped_packets: if hot { rng.below(40).into() } else { 0 },
                 ecn_marked_packets: rng.below(5_000).into(),
+                trimmed_packets: 0,
                 pfc_pauses: rng.below(30).into(),
                 paused_ps: rng.below(10_000_000).into(),
                 max_queue_bytes: rng.below(900_000).into(),

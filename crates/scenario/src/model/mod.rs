@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use network::NetworkConfig;
 pub use pathweave_transport::RetransmissionConfig;
-pub use run::{Fidelity, RunConfig};
+pub use run::{Calibrate, Fidelity, Fold, RunConfig};
 pub(crate) use workload::Role;
 pub use workload::WorkloadEntry;
 

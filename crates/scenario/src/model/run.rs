@@ -1,5 +1,7 @@
 //! When a run ends and what it records.
 
+use std::path::PathBuf;
+
 use pathweave_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,15 @@ pub struct RunConfig {
     /// in a fraction of the time and with an error that docs/flow-fidelity.md tells.
     #[serde(skip_serializing_if = "Fidelity::is_packet")]
     pub fidelity: Fidelity,
+    /// Whether a run of flows is measured on packets: "off" (default); or "prefix", its beginning is run with packets, too,
+    /// for some seconds: one number is fitted on half of the messages, and the error on the others is in the label.
+    #[serde(skip_serializing_if = "Calibrate::is_off")]
+    pub calibrate: Calibrate,
+    /// Ranks of training jobs ("simai", "transformer") in a run of flows that the network and the job treat alike: "auto"
+    /// (default) runs them once where the job has more than 4 million messages and computations, "always" does in every
+    /// job, "never" in none. Needs one workload without stragglers or faults, and a scheme that spreads its packets.
+    #[serde(skip_serializing_if = "Fold::is_auto")]
+    pub fold: Fold,
     /// Simulated time at which the run ends whatever is left to do. Absent: when all is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Duration>,
@@ -23,9 +34,49 @@ pub struct RunConfig {
     /// as there are cores for it and hosts enough, 64 a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u16>,
+    /// File that says which part of the run each node belongs to, for threads and ranks: a line a node, its name and the number
+    /// of its part, from 0; hosts left out go with their switch. Of no influence on results. Absent: by the topology.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition: Option<PathBuf>,
     /// Check that every byte of every message is delivered exactly once, and stop with an internal error if not. Costs
     /// time and memory. Default false.
     pub verify: bool,
+}
+
+/// Whether a run of flows is measured on packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Calibrate {
+    /// It is not.
+    #[default]
+    Off,
+    /// On packets of its beginning.
+    Prefix,
+}
+
+impl Calibrate {
+    fn is_off(&self) -> bool {
+        *self == Calibrate::Off
+    }
+}
+
+/// Whether ranks that are alike are run once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fold {
+    /// In large jobs.
+    #[default]
+    Auto,
+    /// In every job; it is an error where none are alike.
+    Always,
+    /// In none.
+    Never,
+}
+
+impl Fold {
+    fn is_auto(&self) -> bool {
+        *self == Fold::Auto
+    }
 }
 
 /// What moves through the network.

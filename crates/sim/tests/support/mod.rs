@@ -177,6 +177,7 @@ fn wire_bytes(spec: &SimSpec, offset: u32, len: u16, last: bool) -> u32 {
         msn: 0,
         receive_index: 0,
         retransmit: false,
+        ack_request: false,
         rkey: 0,
         remote_addr: 0,
         imm: 0,

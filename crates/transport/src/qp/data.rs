@@ -1,7 +1,7 @@
 //! A data packet arrives.
 
 use pathweave_policy::{CnpMode, Policy};
-use pathweave_units::{PathId, Time};
+use pathweave_units::{PathId, Time, TrimmedAt};
 use pathweave_wire::{Ack, Body, Data, NackReason, Operation};
 
 use super::{Health, Qp};
@@ -9,7 +9,7 @@ use crate::common::Common;
 use crate::config::ReceiveMode;
 use crate::events::{Completion, Event, Opcode, Status};
 use crate::memory::Asker;
-use crate::receive::acks::Trigger;
+use crate::receive::acks::{New, Trigger};
 use crate::receive::content::{Objection, examine};
 use crate::recovery::{Arrival, MAX_WINDOW_PACKETS};
 use crate::send::message::{Message, read_len};
@@ -127,6 +127,46 @@ impl<P: Policy> Qp<P> {
         placement
     }
 
+    /// The header of a data packet of the other end, whose payload a switch had no room for.
+    pub(crate) fn on_trimmed(
+        &mut self,
+        now: Time,
+        data: &Data,
+        path: PathId,
+        ce: bool,
+        at: TrimmedAt,
+        common: &mut Common,
+    ) {
+        self.counters.rare().trimmed_received += 1;
+        let expected = self.receive.recovery.expected();
+        if data.psn > expected + u64::from(MAX_WINDOW_PACKETS) * 2 {
+            self.counters.rare().malformed += 1;
+            return;
+        }
+        if self.send.reads_out() > 0 {
+            self.send.last_heard = now;
+        }
+        if ce {
+            self.counters.marked_received += 1;
+            self.notify_congestion(now, path, common);
+        }
+        match self.receive.recovery.judge(data.psn) {
+            Arrival::Duplicate => {
+                self.counters.rare().duplicates += 1;
+                self.acknowledge(now, data, path, ce, Haste::AtOnce, common);
+            }
+            Arrival::InOrder | Arrival::Ahead => {
+                self.receive.recovery.misses(data.psn);
+                self.nack_of(data.psn, path, NackReason::Trimmed(at), ce, common);
+            }
+            Arrival::Refused { reason, tell } => {
+                if tell {
+                    self.nack(data.psn, path, reason, common);
+                }
+            }
+        }
+    }
+
     /// Acknowledges now or later.
     #[inline]
     fn acknowledge(
@@ -147,6 +187,15 @@ impl<P: Policy> Qp<P> {
         let at_once = enough
             || match haste {
                 Haste::AtOnce => true,
+                Haste::AsItTells { .. } if self.receive.acks.counts_bytes() => {
+                    let new = New {
+                        wire_bytes: common.sizes.of_data(common.config.framing, data),
+                        marked: ce,
+                        asks: data.ack_request || data.last || data.retransmit,
+                        has_gap: self.receive.recovery.has_gap(),
+                    };
+                    self.receive.acks.note_new(new)
+                }
                 Haste::AsItTells { expected } => data.last || self.receive.cannot_wait(data, expected),
             };
         if at_once {

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use pathweave_policy::{Feedback, FeedbackKind, Memo, Policy, PolicyCx, Shared};
-use pathweave_units::{Duration, PathId, Time};
+use pathweave_units::{Duration, PathId, Time, TrimmedAt};
 use pathweave_wire::{Ack, Cause, Missing, Nack, NackReason};
 
 use super::{Health, Qp};
@@ -62,8 +62,8 @@ impl<P: Policy> Qp<P> {
             marked: u32::from(ack.marked),
         };
         let measured = self.arrived(now, &arrived, common);
-        if ack.notices != self.notices {
-            self.notices = ack.notices;
+        if ack.notices != self.answers.notices() {
+            self.answers.note(ack.notices);
             let kind = FeedbackKind::Notices(ack.notices);
             self.feedback_on_path(now, kind, path, Duration::ZERO, 0, common);
         }
@@ -259,7 +259,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// A packet was refused, or one is missing.
-    pub(crate) fn on_nack(&mut self, now: Time, nack: &Nack, common: &mut Common) {
+    pub(crate) fn on_nack(&mut self, now: Time, nack: &Nack, path: PathId, common: &mut Common) {
         let next = self.send.flight.next();
         if nack.psn >= next || nack.expected > next {
             self.counters.rare().malformed += 1;
@@ -280,6 +280,10 @@ impl<P: Policy> Qp<P> {
                 self.recover(now, nack, common);
                 self.back_off(now, common)
             }
+            NackReason::Trimmed(at) => {
+                self.on_own_trimmed(now, nack, at, path, common);
+                None
+            }
             NackReason::RemoteAccess => Some(Status::RemoteAccess),
             NackReason::InvalidRequest => Some(Status::RemoteInvalidRequest),
         };
@@ -289,6 +293,28 @@ impl<P: Policy> Qp<P> {
         }
         self.arm_policy(now, common);
         self.wake(common);
+    }
+
+    /// A switch had no room for a packet of this end: it is lost for certain. A NACK names the path of the transmission that it
+    /// is about, by which most others are told from it; of a packet that is lost already there is nothing to say.
+    #[cold]
+    fn on_own_trimmed(&mut self, now: Time, nack: &Nack, at: TrimmedAt, path: PathId, common: &mut Common) {
+        if !self.send.flight.can_lose(nack.psn) || self.send.flight.slot(nack.psn).path != path {
+            return;
+        }
+        self.counters.rare().trimmed += 1;
+        self.send.recovery.on_nack(nack, &mut self.send.flight, &mut common.lost);
+        self.counters.rare().lost += common.lost.len() as u64;
+        for psn in common.lost.drain(..) {
+            let slot = *self.send.flight.slot(psn);
+            if psn == nack.psn {
+                let kind = FeedbackKind::Trimmed { at, marked: nack.marked };
+                let stamps = Stamps { sent_at: slot.sent_at, received_at: slot.sent_at, path };
+                self.feedback(now, kind, psn, &slot, Some(stamps), &mut common.shared);
+            } else {
+                self.feedback(now, FeedbackKind::Lost, psn, &slot, None, &mut common.shared);
+            }
+        }
     }
 
     fn recover(&mut self, now: Time, nack: &Nack, common: &mut Common) {

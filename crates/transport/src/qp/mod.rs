@@ -44,8 +44,7 @@ pub(crate) struct Qp<P> {
     remote: QpNum,
     connected: bool,
     health: Health,
-    /// What the other end last said of notices.
-    notices: Notices,
+    answers: Answers,
     pub(crate) turn: Turn,
     pub(crate) send: SendStream,
     /// When the pacing timer has to fire, while `turn` is paced.
@@ -60,6 +59,30 @@ pub(crate) struct Qp<P> {
     pub(crate) rng: Rng,
     pub(crate) receive: ReceiveStream,
     pub(crate) policy: Line<P>,
+}
+
+/// Of the other end's answers, in a byte: what they last said of notices, and whether this end asks for those that would wait.
+#[derive(Clone, Copy, Debug)]
+struct Answers(u8);
+
+impl Answers {
+    const PAUSED: u8 = 1;
+    const ASKED_FOR: u8 = 2;
+
+    fn new(asked_for: bool) -> Self {
+        Answers(if asked_for { Self::ASKED_FOR } else { 0 })
+    }
+    #[inline]
+    fn are_asked_for(self) -> bool {
+        self.0 & Self::ASKED_FOR != 0
+    }
+    #[inline]
+    fn notices(self) -> Notices {
+        if self.0 & Self::PAUSED == 0 { Notices::Welcome } else { Notices::Paused }
+    }
+    fn note(&mut self, notices: Notices) {
+        self.0 = self.0 & !Self::PAUSED | if notices == Notices::Paused { Self::PAUSED } else { 0 };
+    }
 }
 
 /// Whether a queue pair works.
@@ -109,7 +132,7 @@ impl<P: Policy> Qp<P> {
             remote: QpNum(0),
             connected: false,
             health: Health::Well,
-            notices: Notices::Welcome,
+            answers: Answers::new(acks.every_bytes.is_some()),
             turn: Turn::Off,
             rnr,
             policy: Line(policy),
@@ -246,8 +269,13 @@ impl<P: Policy> Qp<P> {
     }
 
     fn nack(&mut self, psn: u64, path: PathId, reason: NackReason, common: &mut Common) {
+        self.nack_of(psn, path, reason, false, common);
+    }
+
+    /// A NACK of a packet that was marked, or not, where that is told.
+    fn nack_of(&mut self, psn: u64, path: PathId, reason: NackReason, marked: bool, common: &mut Common) {
         let expected = self.receive.recovery.expected();
-        let nack = Nack { expected, psn, sack: self.receive.recovery.sack(psn), reason };
+        let nack = Nack { expected, psn, sack: self.receive.recovery.sack(psn), reason, marked };
         self.counters.rare().nacks_sent += 1;
         self.control(path, Body::Nack(nack), common);
     }
@@ -304,7 +332,7 @@ impl<P: Policy> Qp<P> {
             status_of_receive = Status::Flushed;
         }
         self.receive.forget_messages();
-        self.receive.acks.due = None;
+        self.receive.acks.forget();
         common.events.push_back(Event::QpError { qp: self.num, status });
     }
 
@@ -355,7 +383,7 @@ impl<P: Policy> Qp<P> {
                 assert!(rings.is_watched(group, slot.path, &of), "{of:?} on {:?} is in no ring", slot.path);
             }
         }
-        if self.receive.acks.due.is_some() {
+        if self.receive.acks.due().is_some() {
             assert!(self.armed.is_armed(TimerKind::DelayedAck), "a held acknowledgement has a timer");
         }
         if self.policy.next_timer().is_some() {

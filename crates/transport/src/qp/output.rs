@@ -90,7 +90,7 @@ impl<P: Policy> Qp<P> {
     /// The packet leaves.
     #[inline(always)]
     pub(crate) fn commit(&mut self, now: Time, granted: &Granted, common: &mut Common) -> Transmit {
-        let &Granted { candidate, data, path, wire_bytes, inflight_packets } = granted;
+        let &Granted { candidate, mut data, path, wire_bytes, inflight_packets } = granted;
         let sent = Sent {
             path,
             psn: data.psn,
@@ -106,6 +106,9 @@ impl<P: Policy> Qp<P> {
         let tx = self.send.flight.sent(data.psn, now, path, wire_bytes, memo);
         self.send.recovery.on_sent(data.psn, tx);
         self.send.committed(&candidate);
+        if self.answers.are_asked_for() && !data.last {
+            data.ack_request = data.retransmit || !self.could_send_more(now, common);
+        }
         self.counters.data_sent += 1;
         self.counters.payload_bytes_sent += u64::from(data.len);
         if data.retransmit {
@@ -128,6 +131,26 @@ impl<P: Policy> Qp<P> {
             segment: Segment { dst_qp: self.remote, src_qp: self.num, path, body: Body::Data(data) },
             payload,
         }
+    }
+
+    /// Whether another packet could leave, if not now then after a while, without word from the other end.
+    #[cold]
+    fn could_send_more(&mut self, now: Time, common: &mut Common) -> bool {
+        let Some(candidate) = self.send.candidate() else { return false };
+        let message = self.send.message(&candidate);
+        let (psn, msn, retransmit) = (candidate.psn, candidate.msn, candidate.retransmit);
+        let data = message.packet(psn, msn, common.mtu_payload(self.num), retransmit, now);
+        let want = Want {
+            psn,
+            payload_bytes: u32::from(data.len),
+            wire_bytes: common.sizes.of_data(common.config.framing, &data),
+            msn,
+            retransmit,
+            inflight_packets: self.send.flight.inflight_packets(),
+            inflight_bytes: self.send.flight.inflight_bytes(),
+        };
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
+        self.policy.poll_send(now, &want, &mut cx) != Grant::Blocked
     }
 
     #[cold]

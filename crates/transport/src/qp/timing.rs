@@ -21,7 +21,7 @@ impl<P: Policy> Qp<P> {
         match kind {
             TimerKind::Retransmit => self.on_retransmit_timer(now, common),
             TimerKind::DelayedAck => {
-                match self.receive.acks.due {
+                match self.receive.acks.due() {
                     Some(due) if due > now => common.timers.arm(&mut self.armed, self.num, kind, due),
                     Some(_) => {
                         let ack = self.receive.acks.take_held(&self.receive.recovery);

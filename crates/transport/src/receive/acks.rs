@@ -1,5 +1,7 @@
 //! When to acknowledge, and with what.
 
+use alloc::boxed::Box;
+
 use pathweave_policy::AckPolicy;
 use pathweave_units::{Duration, PathId, Time};
 use pathweave_wire::{Ack, Notices};
@@ -21,10 +23,35 @@ pub(crate) struct AckState {
     /// From the lowest PSN that must be told to that of `held`, less than [`REACH`].
     span: u8,
     max_delay: Duration,
-    /// When the acknowledgement held back must leave.
-    pub(crate) due: Option<Time>,
+    /// When the acknowledgement held back must leave; [`Time::MAX`] where there is none.
+    due: Time,
     /// What it answers: of the packets noted, that with the highest PSN, since the bitmap looks back from it.
     held: Trigger,
+    /// Where bytes count instead of packets.
+    by_bytes: Option<Box<ByBytes>>,
+}
+
+/// Acknowledgements by bytes.
+#[derive(Debug)]
+struct ByBytes {
+    every_bytes: u64,
+    /// New since the last acknowledgement.
+    bytes: u64,
+    /// None has been sent yet.
+    is_first: bool,
+    /// The sender has asked with a packet ahead of the gap there is.
+    asked_ahead: bool,
+}
+
+/// What of a new packet decides when it is acknowledged, where bytes count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct New {
+    pub(crate) wire_bytes: u32,
+    pub(crate) marked: bool,
+    /// The sender asks for an acknowledgement, or has sent it again.
+    pub(crate) asks: bool,
+    /// Packets behind it are missing no more; or there is a gap still.
+    pub(crate) has_gap: bool,
 }
 
 /// The packet an acknowledgement answers.
@@ -45,9 +72,37 @@ impl AckState {
             notices: Notices::Welcome,
             span: 0,
             max_delay: policy.max_delay,
-            due: None,
+            due: Time::MAX,
             held: Trigger { psn: 0, path: PathId(0), sent_at: Time::ZERO, received_at: Time::ZERO },
+            by_bytes: policy.every_bytes.map(|bytes| {
+                Box::new(ByBytes { every_bytes: bytes.get(), bytes: 0, is_first: true, asked_ahead: false })
+            }),
         }
+    }
+
+    /// When the acknowledgement held back must leave.
+    pub(crate) fn due(&self) -> Option<Time> {
+        (self.due != Time::MAX).then_some(self.due)
+    }
+
+    /// No acknowledgement is held back any more.
+    pub(crate) fn forget(&mut self) {
+        self.due = Time::MAX;
+    }
+
+    /// Whether bytes count, so that new packets want [`AckState::note_new`].
+    #[inline]
+    pub(crate) fn counts_bytes(&self) -> bool {
+        self.by_bytes.is_some()
+    }
+
+    /// Takes note of a new packet where bytes count. Whether it is to be acknowledged at once.
+    pub(crate) fn note_new(&mut self, new: New) -> bool {
+        let Some(by) = &mut self.by_bytes else { return false };
+        by.bytes += u64::from(new.wire_bytes);
+        let gap_closed = by.asked_ahead && !new.has_gap;
+        by.asked_ahead = new.has_gap && (by.asked_ahead || new.asks);
+        new.marked || new.asks || gap_closed || by.is_first || by.bytes >= by.every_bytes
     }
 
     /// Whether one acknowledgement can tell of this packet and of all that are held. What is in order it tells by its
@@ -65,13 +120,13 @@ impl AckState {
         psn.max(held) - lowest < REACH
     }
 
-    /// Takes note of a packet that was accepted or had been before. True if enough have come to be acknowledged. If not,
-    /// and if nothing else asks for an acknowledgement at once, it must be [held](AckState::hold).
+    /// Takes note of a packet that was accepted or had been before. True if enough have come to be acknowledged, where packets
+    /// count. If not, and if nothing else asks for an acknowledgement at once, it must be [held](AckState::hold).
     #[inline]
     pub(crate) fn note(&mut self, ce: bool) -> bool {
         self.packets = self.packets.saturating_add(1);
         self.marked = self.marked.saturating_add(u16::from(ce));
-        self.packets >= self.every_packets
+        self.packets >= self.every_packets && self.by_bytes.is_none()
     }
 
     /// Holds back the acknowledgement; says until when at the latest.
@@ -86,7 +141,8 @@ impl AckState {
             self.span = if others { reach(span) } else { 0 };
             self.held = trigger;
         }
-        *self.due.get_or_insert(trigger.received_at.saturating_add(self.max_delay))
+        self.due = self.due.min(trigger.received_at.saturating_add(self.max_delay));
+        self.due
     }
 
     /// The acknowledgement of all that was noted, `trigger` last of all, and its path. It answers `trigger`, or what is
@@ -108,16 +164,19 @@ impl AckState {
         };
         if self.packets > 1 {
             // Those before this one were held.
-            self.due = None;
+            self.due = Time::MAX;
         }
         (self.packets, self.marked) = (0, 0);
+        if let Some(by) = &mut self.by_bytes {
+            (by.bytes, by.is_first) = (0, false);
+        }
         (ack, trigger.path)
     }
 
     /// The same for the acknowledgement held back.
     pub(crate) fn take_held(&mut self, receiver: &Receiver) -> (Ack, PathId) {
         let ack = self.take(self.held, receiver);
-        self.due = None;
+        self.due = Time::MAX;
         ack
     }
 }
@@ -127,11 +186,12 @@ mod tests {
     use super::*;
     use crate::recovery::Arrival;
     use pathweave_policy::Recovery;
+    use pathweave_units::Bytes;
 
     #[test]
     fn one_acknowledgement_for_several_packets() {
         let mut receiver = Receiver::new(Recovery::GoBackN);
-        let mut acks = AckState::new(AckPolicy { every_packets: 3, max_delay: Duration::from_us(5) });
+        let mut acks = AckState::new(AckPolicy::by_packets(3, Duration::from_us(5)));
         let trigger = |psn| Trigger {
             psn,
             path: PathId(4),
@@ -152,7 +212,36 @@ mod tests {
             (ack.echo_sent_at, ack.received_at, path),
             (Time::from_ns(2), Time::from_us(2), PathId(4))
         );
-        assert_eq!(acks.due, None);
+        assert_eq!(acks.due(), None);
+    }
+
+    /// 16,384 bytes are four packets of 4,150, by which time 16,600 have come; the first packet is answered by itself.
+    #[test]
+    fn by_bytes_every_fourth_packet_and_what_cannot_wait() {
+        let policy = AckPolicy::by_bytes(Bytes::new(16_384), Duration::from_us(100));
+        let mut receiver =
+            Receiver::new(Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 100 });
+        let mut acks = AckState::new(policy);
+        let mut arrives = |psn: u64, marked: bool, asks: bool| {
+            receiver.accept(psn);
+            assert!(!acks.note(marked));
+            let at = Time::from_us(psn);
+            let trigger = Trigger { psn, path: PathId(0), sent_at: at, received_at: at };
+            let new = New { wire_bytes: 4_150, marked, asks, has_gap: receiver.has_gap() };
+            let at_once = acks.note_new(new);
+            if at_once {
+                acks.take(trigger, &receiver);
+            } else {
+                acks.hold(trigger);
+            }
+            at_once
+        };
+        assert_eq!([0, 1, 2, 3, 4].map(|psn| arrives(psn, false, false)), [true, false, false, false, true]);
+        assert!(arrives(5, true, false) && arrives(6, false, true) && !arrives(7, false, false));
+        // Asked with 10, ahead of 8 and 9: answered at once, and again when the gap ends.
+        assert!(arrives(10, false, true) && !arrives(8, false, false) && arrives(9, false, false));
+        // Nobody has asked.
+        assert!(!arrives(12, false, false) && !arrives(11, false, false));
     }
 
     /// The bitmap looks back from the packet that is answered, so that must be the highest of those out of order; and
@@ -161,7 +250,7 @@ mod tests {
     fn an_acknowledgement_tells_of_every_packet_it_was_held_for() {
         let recovery = Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 1_000 };
         let mut receiver = Receiver::new(recovery);
-        let mut acks = AckState::new(AckPolicy { every_packets: 4, max_delay: Duration::from_us(5) });
+        let mut acks = AckState::new(AckPolicy::by_packets(4, Duration::from_us(5)));
         let at = |psn| Trigger { psn, path: PathId(0), sent_at: Time::ZERO, received_at: Time::ZERO };
         for psn in [68, 70, 66] {
             receiver.accept(psn);
@@ -191,13 +280,13 @@ mod tests {
 
     #[test]
     fn the_acknowledgement_held_back_answers_the_latest_packet() {
-        let mut acks = AckState::new(AckPolicy { every_packets: 9, max_delay: Duration::from_us(5) });
+        let mut acks = AckState::new(AckPolicy::by_packets(9, Duration::from_us(5)));
         for psn in 0..2 {
             acks.note(false);
             let at = Time::from_us(psn);
             acks.hold(Trigger { psn, path: PathId(psn as u16), sent_at: at, received_at: at });
         }
         let (ack, path) = acks.take_held(&Receiver::new(Recovery::GoBackN));
-        assert_eq!((ack.psn, ack.packets, path, acks.due), (1, 2, PathId(1), None));
+        assert_eq!((ack.psn, ack.packets, path, acks.due()), (1, 2, PathId(1), None));
     }
 }

@@ -78,6 +78,11 @@ impl Receiver {
             Arrival::Refused { reason: NackReason::Sequence, tell }
         }
     }
+    /// The sender is told of the packet at the gap.
+    pub(super) fn misses(&mut self, psn: u64) {
+        debug_assert_eq!(psn, self.expected);
+        self.complained = true;
+    }
     pub(super) fn accept(&mut self, psn: u64) {
         debug_assert_eq!(psn, self.expected);
         self.expected = psn + 1;

@@ -235,6 +235,13 @@ impl Receiver {
             Receiver::SelectiveRepeat(receiver) => receiver.judge(psn),
         }
     }
+    /// A packet that was judged `InOrder` or `Ahead` is not there, and the sender will be told so.
+    pub(crate) fn misses(&mut self, psn: u64) {
+        match self {
+            Receiver::GoBackN(receiver) => receiver.misses(psn),
+            Receiver::SelectiveRepeat(_) => {}
+        }
+    }
     /// Takes a packet that was judged `InOrder` or `Ahead`.
     #[inline]
     pub(crate) fn accept(&mut self, psn: u64) {

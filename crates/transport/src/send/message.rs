@@ -153,6 +153,7 @@ impl Message {
             op: self.op,
             last,
             retransmit,
+            ack_request: false,
             rkey: self.rkey,
             remote_addr: self.remote_addr,
             imm: match self.op {

@@ -1,6 +1,6 @@
 //! Where decisions come from, and any packet made of them.
 
-use pathweave_units::{PathId, QpNum, Rng, Time};
+use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{
     Ack, Body, Cause, Control, ControlKind, Data, Missing, Nack, NackReason, Notices, Operation, RdData,
     Segment,
@@ -147,8 +147,11 @@ pub(crate) fn any_body(choices: &mut Choices<'_>, aim: &Aim) -> (Body, PathId) {
                     NackReason::Sequence,
                     NackReason::BeyondWindow,
                     NackReason::ReceiverNotReady,
+                    NackReason::Trimmed(TrimmedAt::OnTheWay),
+                    NackReason::Trimmed(TrimmedAt::LastHop),
                 ]),
             },
+            marked: choices.below(2) == 0,
         }),
         15 => Body::Cnp,
         16 => Body::Control(Control::Probe { sent_at: choices.time(aim.now) }),
@@ -211,6 +214,7 @@ fn any_data(choices: &mut Choices<'_>, aim: &Aim) -> Body {
         op,
         last: choices.bit(),
         retransmit: choices.bit(),
+        ack_request: choices.below(8) == 0,
         rkey: match choices.below(4) {
             0 => choices.number(aim.rkeys[0]),
             1 => aim.rkeys[0],

@@ -12,7 +12,7 @@ use pathweave_transport::{
     Access, Buffer, Completion, Counters, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, QpConfig,
     RecvRequest, Scope, Status, Transmit, WorkRequest,
 };
-use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time, TrimmedAt};
 use pathweave_wire::{Body, Control, ControlKind, Segment};
 
 /// A policy with a constant window, round robin over its paths, at a pace if one is given. Checks the endpoint's
@@ -107,6 +107,10 @@ pub(crate) struct Channel {
     pub(crate) loss: f64,
     pub(crate) duplicate: f64,
     pub(crate) mark: f64,
+    /// Probability that a switch takes the payload of a packet; the header arrives all the same.
+    pub(crate) trim: f64,
+    /// PSNs whose first transmission loses it for certain.
+    pub(crate) trimmed: Vec<u64>,
     /// No packet gets through from this instant on.
     pub(crate) dead_from: Time,
     /// In these times nothing arrives; what would have does at the end, as when a switch pauses.
@@ -131,6 +135,8 @@ impl Channel {
             loss: 0.0,
             duplicate: 0.0,
             mark: 0.0,
+            trim: 0.0,
+            trimmed: vec![],
             dead_from: Time::MAX,
             pauses: vec![],
             dead_path: None,
@@ -138,6 +144,16 @@ impl Channel {
             bottleneck_free_at: Time::ZERO,
             script: None,
             rng: Rng::for_component(seed, "channel", 0),
+        }
+    }
+    /// Whether a switch takes the payload.
+    fn trims(&mut self, packet: &Transmit) -> bool {
+        match packet.segment.body {
+            Body::Data(data) if data.len > 0 => {
+                !data.retransmit && self.trimmed.contains(&data.psn)
+                    || self.trim > 0.0 && self.rng.chance(self.trim)
+            }
+            _ => false,
         }
     }
     /// The delays with which copies of a packet arrive.
@@ -193,6 +209,7 @@ struct Packet {
     segment: Segment,
     payload: Vec<u8>,
     ce: bool,
+    trimmed: bool,
 }
 
 /// Two hosts, 100 Gb/s each, and the channel between them.
@@ -286,8 +303,9 @@ impl Pair {
                 });
                 for delay in self.channel.copies(self.now, &transmit) {
                     let ce = transmit.ecn_capable && self.channel.rng.chance(self.channel.mark);
-                    let packet =
-                        Packet { to: 1 - from, segment: transmit.segment, payload: payload.clone(), ce };
+                    let trimmed = self.channel.trims(&transmit);
+                    let (segment, payload) = (transmit.segment, payload.clone());
+                    let packet = Packet { to: 1 - from, segment, payload, ce, trimmed };
                     self.wire.insert((self.now + delay, self.sent), packet);
                     self.sent += 1;
                 }
@@ -313,9 +331,13 @@ impl Pair {
             }
         }
         while let Some(entry) = self.wire.first_entry().filter(|entry| entry.key().0 <= self.now) {
-            let Packet { to, segment, payload, ce } = entry.remove();
-            let host = &mut self.hosts[to];
-            let placement = host.endpoint.on_packet(self.now, HostId(1 - to as u32), &segment, ce);
+            let Packet { to, segment, payload, ce, trimmed } = entry.remove();
+            let (host, from) = (&mut self.hosts[to], HostId(1 - to as u32));
+            if trimmed {
+                host.endpoint.on_trimmed(self.now, from, &segment, ce, TrimmedAt::LastHop);
+                continue;
+            }
+            let placement = host.endpoint.on_packet(self.now, from, &segment, ce);
             if let Some(placement) = placement {
                 assert_eq!(usize::from(placement.len), payload.len());
                 let start = (placement.buffer.0 + placement.offset) as usize;

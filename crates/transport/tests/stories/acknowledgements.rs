@@ -10,7 +10,7 @@ use pathweave_wire::{Body, Segment};
 #[test]
 fn acknowledgements_are_coalesced_and_the_last_one_comes_at_once() {
     let mut pair = Pair::new(Channel::new(1), 40_000, |config| {
-        config.acks = AckPolicy { every_packets: 4, max_delay: Duration::from_us(10) };
+        config.acks = AckPolicy::by_packets(4, Duration::from_us(10));
     });
     pair.post_recv(1, 1, 20_000, 20_000);
     pair.post(0, 1, Op::Send, 0, 10 * u64::from(MTU));
@@ -38,7 +38,7 @@ fn acknowledgements(pair: &Pair) -> Vec<(u64, u64)> {
 fn coalescing(config: &mut QpConfig<'static, Fixed>, every_packets: u16, reorder_packets: u32) {
     config.recovery = SR(reorder_packets);
     config.policy.window = 64;
-    config.acks = AckPolicy { every_packets, max_delay: Duration::from_us(30) };
+    config.acks = AckPolicy::by_packets(every_packets, Duration::from_us(30));
 }
 
 /// Two ways, one 3 us longer: half of all packets are overtaken, and that is no news.
@@ -97,7 +97,7 @@ fn what_makes_a_message_whole_is_acknowledged_at_once() {
 fn an_acknowledgement_held_back_leaves_in_time() {
     let mut pair = Pair::new(Channel::new(1), 40_000, |config| {
         config.policy.window = 2;
-        config.acks = AckPolicy { every_packets: 64, max_delay: Duration::from_us(10) };
+        config.acks = AckPolicy::by_packets(64, Duration::from_us(10));
     });
     pair.post_recv(1, 1, 20_000, 20_000);
     pair.post(0, 1, Op::Send, 0, 4 * u64::from(MTU));

@@ -7,6 +7,7 @@ mod messages;
 mod pace;
 #[path = "../pair/mod.rs"]
 mod pair;
+mod trimming;
 
 use pair::Channel;
 use pathweave_policy::Recovery;

@@ -9,7 +9,9 @@ use super::opcode::{Opcode, Position, Transfer, nack_reason};
 use super::outer::bth_and_lengths;
 use super::psn::extend_psn;
 use super::read::{take, time_at, u16_at, u24_at, u32_at, u64_at, zero};
-use crate::segment::{Ack, Body, Cause, Data, Missing, Nack, Notices, Operation, RdData, Segment};
+use crate::segment::{
+    Ack, Body, Cause, Data, Missing, Nack, NackReason, Notices, Operation, RdData, Segment,
+};
 use pathweave_units::{PathId, QpNum};
 
 /// Lengths of the parts of a datagram, in bytes.
@@ -135,6 +137,7 @@ impl<'a> Datagram<'a> {
                     psn,
                     sack: u64_at(extension, ext::NACK_SACK),
                     reason,
+                    marked: extension[ext::FLAGS] & flag::MARKED != 0,
                 }),
                 None => Body::Ack(ack(extension, psn, near)),
             },
@@ -184,6 +187,7 @@ impl<'a> Datagram<'a> {
             len: self.payload_len(),
             op: Operation::ReadRequest,
             last: true,
+            ack_request: false,
             retransmit: flags & flag::RETRANSMIT != 0,
             rkey: 0,
             remote_addr: 0,
@@ -194,6 +198,7 @@ impl<'a> Datagram<'a> {
         match self.opcode {
             Opcode::Transfer(transfer, position, with_imm) => {
                 data.last = position.is_last();
+                data.ack_request = !data.last && self.bytes[bth::ACK_REQ] & 0x80 != 0;
                 if with_imm {
                     data.imm = u32_at(standard, standard.len() - IMMDT_LEN);
                 }
@@ -272,8 +277,8 @@ impl<'a> Datagram<'a> {
             Opcode::Transfer(Transfer::ReadResponse, ..) | Opcode::ReadRequest | Opcode::Rd => {
                 flag::RETRANSMIT
             }
-            // Those of a negative acknowledgement are checked below.
-            Opcode::Acknowledge => flag::PAUSED,
+            // Which of them, depends on the syndrome and is checked below.
+            Opcode::Acknowledge => flag::PAUSED | flag::MARKED,
             Opcode::Control(kind) => kind.entry().flags,
             Opcode::Missing => flag::LATE,
             Opcode::Cnp => 0,
@@ -294,8 +299,13 @@ impl<'a> Datagram<'a> {
             Opcode::ReadRequest => Ok(()),
             Opcode::Acknowledge => {
                 zero("AETH message sequence number", u24_at(self.standard(), 1))?;
-                if flags != 0 && nack_reason(self.standard()[0]).is_some() {
-                    return Err(ParseError::Flags { flags, allowed: 0 });
+                let allowed = match nack_reason(self.standard()[0]) {
+                    None => flag::PAUSED,
+                    Some(NackReason::Trimmed(_)) => flag::MARKED,
+                    Some(_) => 0,
+                };
+                if flags & !allowed != 0 {
+                    return Err(ParseError::Flags { flags, allowed });
                 }
                 // ACK_CUMULATIVE and NACK_EXPECTED are at the same place.
                 zero("high byte of the acknowledged PSN", extension[ext::ACK_CUMULATIVE].into())

@@ -10,7 +10,9 @@ use super::opcode::{Opcode, SYNDROME_ACK, Transfer, has_immediate, syndrome};
 use super::psn::wire_psn;
 use super::route::Route;
 use super::write::{put, put_u24};
-use crate::segment::{Ack, Body, Cause, Data, Missing, Nack, Notices, Operation, RdData, Segment};
+use crate::segment::{
+    Ack, Body, Cause, Data, Missing, Nack, NackReason, Notices, Operation, RdData, Segment,
+};
 
 /// Largest value of a 24-bit field.
 const MAX_24: u64 = 0xff_ffff;
@@ -152,7 +154,7 @@ pub(super) fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
     out.fill(0);
     let opcode = Opcode::for_body(&segment.body);
     let (psn, ack_request) = match &segment.body {
-        Body::Data(data) => (data.psn, data.last),
+        Body::Data(data) => (data.psn, data.last || data.ack_request),
         Body::Rd(data) => (data.psn, false),
         Body::Ack(ack) => (ack.psn, false),
         Body::Nack(nack) => (nack.psn, false),
@@ -252,6 +254,8 @@ fn emit_ack(ack: &Ack, out: &mut [u8]) {
 }
 
 fn emit_nack(nack: &Nack, out: &mut [u8]) {
+    let marked = nack.marked && matches!(nack.reason, NackReason::Trimmed(_));
+    out[ext::FLAGS] = if marked { flag::MARKED } else { 0 };
     put_u24(out, ext::NACK_EXPECTED + 1, wire_psn(nack.expected));
     put(out, ext::NACK_SACK, nack.sack.to_be_bytes());
 }

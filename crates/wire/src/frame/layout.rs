@@ -113,7 +113,7 @@ pub(crate) mod flag {
     pub(crate) const IMMEDIATE: u8 = 0x02;
     /// Acknowledgement: no notices for now.
     pub(crate) const PAUSED: u8 = 0x04;
-    /// Answer to a notice: it was marked.
+    /// Answer to a notice, refusal of a trimmed packet: it was marked.
     pub(crate) const MARKED: u8 = 0x08;
     /// Missing packets: late, not lost.
     pub(crate) const LATE: u8 = 0x10;

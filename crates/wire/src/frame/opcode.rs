@@ -1,6 +1,8 @@
 //! Opcodes: InfiniBand's reliable-connection operations, moved to the range the architecture leaves to
 //! manufacturers (0xc0 to 0xff; IBTA volume 1, table of BTH opcodes), because what follows the header differs.
 
+use pathweave_units::TrimmedAt;
+
 use super::layout::{
     ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, DATA_EXT_LEN, IMMDT_LEN, MISSING_EXT_LEN, NACK_EXT_LEN,
     RD_EXT_LEN, RDETH_LEN, RETH_LEN, WRITE_IMM_EXT_LEN,
@@ -227,13 +229,15 @@ pub(crate) fn has_immediate(op: Operation) -> bool {
 /// AETH syndrome of a positive acknowledgement: no credits are advertised.
 pub(crate) const SYNDROME_ACK: u8 = 0x1f;
 
-/// AETH syndromes of refusals. RNR and the 0x6? codes are InfiniBand's; 0x70 is ours, from its reserved codes.
-const SYNDROMES: [(u8, NackReason); 5] = [
+/// AETH syndromes of refusals. RNR and the 0x6? codes are InfiniBand's; 0x7? are ours, from its reserved codes.
+const SYNDROMES: [(u8, NackReason); 7] = [
     (0x20, NackReason::ReceiverNotReady),
     (0x60, NackReason::Sequence),
     (0x61, NackReason::InvalidRequest),
     (0x62, NackReason::RemoteAccess),
     (0x70, NackReason::BeyondWindow),
+    (0x71, NackReason::Trimmed(TrimmedAt::OnTheWay)),
+    (0x72, NackReason::Trimmed(TrimmedAt::LastHop)),
 ];
 
 pub(crate) fn syndrome(reason: NackReason) -> u8 {

@@ -89,7 +89,7 @@ fn headers(segment: &Segment, message_bytes: u32, pad: u8, out: &mut [u8]) {
         _ => Opcode::for_body(&segment.body).to_byte() & RELIABLE_CONNECTION,
     };
     let (psn, ask) = match &segment.body {
-        Body::Data(data) => (data.psn, data.last),
+        Body::Data(data) => (data.psn, data.last || data.ack_request),
         Body::Ack(ack) => (ack.cumulative.wrapping_sub(1), false),
         Body::Nack(nack) => (nack.expected, false),
         _ => (0, false),
@@ -125,9 +125,9 @@ fn headers(segment: &Segment, message_bytes: u32, pad: u8, out: &mut [u8]) {
         }
         Body::Ack(_) => rest[0] = SYNDROME_ACK,
         Body::Nack(nack) => {
-            // Ours of a packet beyond the window is one that others do not know.
+            // Those of packets beyond the window or trimmed are ours, which others do not know.
             let known = match nack.reason {
-                NackReason::BeyondWindow => NackReason::Sequence,
+                NackReason::BeyondWindow | NackReason::Trimmed(_) => NackReason::Sequence,
                 reason => reason,
             };
             rest[0] = syndrome(known);
@@ -178,6 +178,7 @@ mod tests {
             op,
             last,
             retransmit: true,
+            ack_request: false,
             rkey: 0xbeef,
             remote_addr: 0x1122_3344_5566_7788,
             imm: 0xcafe,
@@ -210,7 +211,7 @@ mod tests {
         };
         let ack = frame(Body::Ack(ack), 0);
         assert_eq!((ack[42], &ack[51..58]), (0x11, &[0xff, 0xff, 0xff, 0x1f, 0, 0, 0][..]));
-        let nack = Nack { expected: 5, psn: 9, sack: 0, reason: NackReason::Sequence };
+        let nack = Nack { expected: 5, psn: 9, sack: 0, reason: NackReason::Sequence, marked: false };
         let nack = frame(Body::Nack(nack), 0);
         assert_eq!((nack[42], &nack[51..58]), (0x11, &[0, 0, 5, 0x60, 0, 0, 0][..]));
         let cnp = frame(Body::Cnp, 0);

@@ -1,7 +1,7 @@
 //! Random segments and routes that a frame can carry.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use pathweave_units::{PathId, QpNum, Time};
+use pathweave_units::{PathId, QpNum, Time, TrimmedAt};
 use pathweave_wire::{
     Ack, Body, Cause, Control, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices, Operation,
     RdData, Route, Segment, emit, entropy_port,
@@ -49,6 +49,7 @@ fn data(near: u64) -> impl Strategy<Value = Body> {
                 op,
                 last,
                 retransmit,
+                ack_request: !last && psn & 1 == 0,
                 rkey,
                 remote_addr,
                 imm,
@@ -64,8 +65,16 @@ fn notices(sack: u64) -> Notices {
 }
 
 fn body(near: u64) -> impl Strategy<Value = Body> {
-    use NackReason::{BeyondWindow, InvalidRequest, ReceiverNotReady, RemoteAccess, Sequence};
-    let reasons = vec![Sequence, BeyondWindow, ReceiverNotReady, RemoteAccess, InvalidRequest];
+    use NackReason::{BeyondWindow, InvalidRequest, ReceiverNotReady, RemoteAccess, Sequence, Trimmed};
+    let reasons = vec![
+        Sequence,
+        BeyondWindow,
+        ReceiverNotReady,
+        RemoteAccess,
+        InvalidRequest,
+        Trimmed(TrimmedAt::OnTheWay),
+        Trimmed(TrimmedAt::LastHop),
+    ];
     let ack = (psn(near), psn(near), any::<(u64, u16, u16)>(), time(), time()).prop_map(
         |(cumulative, psn, (sack, packets, marked), echo_sent_at, received_at)| {
             Body::Ack(Ack {
@@ -80,8 +89,12 @@ fn body(near: u64) -> impl Strategy<Value = Body> {
             })
         },
     );
-    let nack = (psn(near), psn(near), any::<u64>(), prop::sample::select(reasons))
-        .prop_map(|(expected, psn, sack, reason)| Body::Nack(Nack { expected, psn, sack, reason }));
+    let nack = (psn(near), psn(near), any::<u64>(), prop::sample::select(reasons)).prop_map(
+        |(expected, psn, sack, reason)| {
+            let marked = matches!(reason, Trimmed(_)) && sack & 1 == 1;
+            Body::Nack(Nack { expected, psn, sack, reason, marked })
+        },
+    );
     let rd = (psn(near), any::<(u16, bool, u32, bool)>(), 1..600u16).prop_map(
         |(psn, (msg_id, multi, offset, retransmit), len)| {
             let offset = if multi { offset.min(u32::MAX - u32::from(len)) } else { 0 };

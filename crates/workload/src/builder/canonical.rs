@@ -80,6 +80,7 @@ impl GraphBuilder {
             needs,
             delays: sorted_delays,
             labels,
+            folding: self.folding,
         })
     }
 
@@ -239,7 +240,7 @@ fn sort_with_map<T: Ord>(items: &mut Vec<T>) -> Vec<u32> {
 
 fn number_own_streams(messages: &mut [Message]) {
     // Only looked up, never iterated: its order cannot leak.
-    let mut next: HashMap<(HostId, HostId, GroupId), u32> = HashMap::new();
+    let mut next = foldhash::HashMap::<(HostId, HostId, GroupId), u32>::default();
     for message in messages.iter_mut().filter(|m| m.stream == OWN) {
         let n = next.entry((message.src, message.dst, message.group)).or_insert(0);
         message.stream = OWN | *n;

@@ -163,6 +163,18 @@ impl Plan {
         }
     }
 
+    /// Whether every rank does what the one so many before it does, among ranks that are renamed so.
+    pub(crate) fn is_unchanged_by_rotation(&self, by: usize) -> bool {
+        let around = !matches!(self.operation, Operation::Broadcast | Operation::Reduce);
+        by.is_multiple_of(self.ranks)
+            || match self.algorithm {
+                Algorithm::Ring => around,
+                Algorithm::Direct | Algorithm::Pairwise | Algorithm::Bruck => true,
+                Algorithm::Hierarchical => by.is_multiple_of(self.local),
+                Algorithm::DoubleBinaryTree | Algorithm::HalvingDoubling | Algorithm::Binomial => false,
+            }
+    }
+
     /// Declares all its transfers. The plan must have been checked.
     pub(crate) fn run<M: Medium>(&self, on: &mut M) -> Result<(), WorkloadError> {
         let n = self.ranks;

@@ -8,7 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time, TrimmedAt};
 use pathweave_wire::Control;
 
 use super::channel::Hop;
@@ -48,6 +48,13 @@ enum Event {
     Timeout {
         psn: u64,
         attempt: u32,
+    },
+    /// The receiver got the header alone.
+    Trimmed {
+        psn: u64,
+        attempt: u32,
+        at: TrimmedAt,
+        marked: bool,
     },
     Sample,
     Change(usize),
@@ -183,11 +190,10 @@ impl<'a, P: Policy> Bench<'a, P> {
                 self.acknowledged(now, index, psn, attempt, marked, one_way_ps);
             }
             Event::Timeout { psn, attempt } => {
-                if sender.flying.get(&psn).is_some_and(|flying| flying.attempt == attempt) {
-                    let flying = sender.flying.remove(&psn).expect("just seen");
-                    sender.resend.push_back((psn, attempt + 1));
-                    self.feed(now, index, FeedbackKind::Timeout, psn, flying, 0);
-                }
+                self.send_again(now, index, FeedbackKind::Timeout, psn, attempt);
+            }
+            Event::Trimmed { psn, attempt, at, marked } => {
+                self.send_again(now, index, FeedbackKind::Trimmed { at, marked }, psn, attempt);
             }
             Event::Cnp => {
                 sender.report.cnps += 1;
@@ -226,6 +232,16 @@ impl<'a, P: Policy> Bench<'a, P> {
             Event::Change(change) => return self.change(now, change),
         }
         self.drain(now, index);
+    }
+
+    /// A transmission counts as lost, if nothing has been heard of it.
+    fn send_again(&mut self, now: Time, index: usize, kind: FeedbackKind, psn: u64, attempt: u32) {
+        let sender = &mut self.senders[index];
+        if sender.flying.get(&psn).is_some_and(|flying| flying.attempt == attempt) {
+            let flying = sender.flying.remove(&psn).expect("just seen");
+            sender.resend.push_back((psn, attempt + 1));
+            self.feed(now, index, kind, psn, flying, 0);
+        }
     }
 
     /// The acknowledgement of a packet is back.
@@ -301,7 +317,10 @@ impl<'a, P: Policy> Bench<'a, P> {
     ) {
         let measured = matches!(
             kind,
-            FeedbackKind::Ack { timed: true, .. } | FeedbackKind::Heard { .. } | FeedbackKind::Echo
+            FeedbackKind::Ack { timed: true, .. }
+                | FeedbackKind::Heard { .. }
+                | FeedbackKind::Trimmed { .. }
+                | FeedbackKind::Echo
         );
         let sender = &mut self.senders[index];
         let feedback = Feedback {

@@ -1,6 +1,6 @@
 //! What leaves: over the edge, a path and the last hop, and what is answered when.
 
-use pathweave_units::{Duration, PathId, Time};
+use pathweave_units::{Duration, PathId, Time, TrimmedAt};
 use pathweave_wire::Control;
 
 use super::super::channel::Passage;
@@ -33,13 +33,19 @@ impl<P: Policy> Bench<'_, P> {
         let left = sender.nic_free_at;
         self.push(now + self.scenario.timeout, index, Event::Timeout { psn: want.psn, attempt });
         let left = self.pass_edge(now, left, index, path, want.wire_bytes);
-        let Some((passage, back)) = self.cross(left, path, want.wire_bytes) else { return };
+        let Some((passage, back, trimmed)) = self.cross(left, path, want.wire_bytes) else { return };
         let answered = passage.arrives + back;
         let sender = &mut self.senders[index];
-        sender.flying.entry(want.psn).and_modify(|flying| flying.arrives = passage.arrives);
+        if trimmed.is_none() {
+            sender.flying.entry(want.psn).and_modify(|flying| flying.arrives = passage.arrives);
+        }
         if passage.marked && passage.arrives >= sender.next_cnp {
             sender.next_cnp = passage.arrives + self.scenario.cnp_interval;
             self.push(answered, index, Event::Cnp);
+        }
+        if let Some(at) = trimmed {
+            let news = Event::Trimmed { psn: want.psn, attempt, at, marked: passage.marked };
+            return self.push(answered, index, news);
         }
         let one_way_ps = (passage.arrives - now).as_ps();
         self.push(answered, index, Event::Ack { psn: want.psn, attempt, marked: passage.marked, one_way_ps });
@@ -64,7 +70,7 @@ impl<P: Policy> Bench<'_, P> {
         sender.report.sent[path.index()] += 1;
         sender.report.copies += 1;
         sender.nic_free_at = now + self.scenario.env.line_rate.time_for(u64::from(wire_bytes));
-        if let Some((passage, back)) = self.cross(now, path, wire_bytes) {
+        if let Some((passage, back, None)) = self.cross(now, path, wire_bytes) {
             let one_way_ps = (passage.arrives - now).as_ps();
             let heard = Event::Heard { psn, path, sent_at: now, marked: passage.marked, one_way_ps };
             self.push(passage.arrives + back, index, heard);
@@ -81,23 +87,30 @@ impl<P: Policy> Bench<'_, P> {
             Treatment::AsData => sender.report.notices += 1,
             Treatment::AsUnmarkedData | Treatment::AsAcknowledgement => sender.report.probes += 1,
         }
-        if let Some((passage, back)) = self.cross(now, path, 84)
+        if let Some((passage, back, _)) = self.cross(now, path, 84)
             && let Some(answer) = control.answer(passage.arrives, passage.marked)
         {
             self.push(passage.arrives + back, index, Event::Control { answer, path });
         }
     }
 
-    /// Over the path and the last hop; with the delay of the way back. `None`: lost.
-    fn cross(&mut self, left: Time, path: PathId, wire_bytes: u32) -> Option<(Passage, Duration)> {
+    /// Over the path and the last hop; with the delay of the way back, and where it was trimmed. `None`: lost.
+    fn cross(
+        &mut self,
+        left: Time,
+        path: PathId,
+        wire_bytes: u32,
+    ) -> Option<(Passage, Duration, Option<TrimmedAt>)> {
         let rng = &mut self.channel_rng;
         let hop = &mut self.paths[path.index()];
         let mut passage = hop.pass(left, wire_bytes, rng);
         let back = hop.jittered(rng);
-        if let (false, Some(last)) = (passage.lost, &mut self.last_hop) {
+        let mut trimmed = passage.trimmed.then_some(TrimmedAt::OnTheWay);
+        if let (false, None, Some(last)) = (passage.lost, trimmed, &mut self.last_hop) {
             let end = last.pass(passage.arrives, wire_bytes, rng);
             passage = Passage { marked: passage.marked || end.marked, ..end };
+            trimmed = end.trimmed.then_some(TrimmedAt::LastHop);
         }
-        (!passage.lost).then_some((passage, back))
+        (!passage.lost).then_some((passage, back, trimmed))
     }
 }

@@ -9,6 +9,7 @@ use crate::builder::{MAX_DEPENDENCIES, MAX_TASKS};
 use crate::counts::Counts;
 use crate::error::{FileError, WorkloadError};
 use crate::files::{SimAiComm, SimAiFile, SimAiLayer};
+use crate::fold::Fold;
 use crate::sink::Sink;
 
 /// What collectives take that were counted: which, among how many ranks, what they put on the graph, and the transfers that
@@ -18,18 +19,38 @@ type Known = Vec<(SimAiComm, usize, Counts, u64)>;
 struct Counter<'a> {
     config: &'a SimAi,
     layout: &'a Layout,
+    /// How many GPUs each one that is played stands for.
+    order: u64,
     known: Known,
 }
 
-/// What all iterations take. Refuses what cannot be, or is more than a graph may have, with what to reduce.
-pub(super) fn check(
+/// What all iterations take if every GPU does what it does itself.
+pub(super) fn whole(
     config: &SimAi,
     out: &Sink<'_>,
     file: &SimAiFile,
     layout: &Layout,
     batches: &[Range<usize>],
 ) -> Result<Counts, WorkloadError> {
-    let mut counter = Counter { config, layout, known: Known::new() };
+    let mut counter = Counter { config, layout, order: 1, known: Known::new() };
+    let mut each = counter.around();
+    for layer in batches.iter().flat_map(|layers| &file.layers[layers.clone()]) {
+        each.add(counter.layer(out, layer)?);
+    }
+    each.add(counter.passes().times(batches.len() as u64 - 1));
+    Ok(counter.all(each))
+}
+
+/// What all iterations take where each GPU that is played stands for so many. Refuses what cannot be, or is more than a graph
+/// may have, with what to reduce.
+pub(super) fn check(
+    config: &SimAi,
+    out: &Sink<'_>,
+    file: &SimAiFile,
+    layout: &Layout,
+    (batches, order): (&[Range<usize>], usize),
+) -> Result<Counts, WorkloadError> {
+    let mut counter = Counter { config, layout, order: order as u64, known: Known::new() };
     let mut fitting = None;
     let mut each = counter.around();
     for (number, layers) in batches.iter().enumerate() {
@@ -49,9 +70,16 @@ pub(super) fn check(
         return Ok(all);
     }
     let Counts { messages, computations, dependencies } = all;
+    let hint = match &out.env.fold {
+        Fold::Never(why) => format!("; ranks that are alike are not run once: {why}"),
+        Fold::Large(_) | Fold::Always(_) if order == 1 => {
+            "; no ranks are alike, so that each has to be run".to_owned()
+        }
+        Fold::Large(_) | Fold::Always(_) => String::new(),
+    };
     let found = format!(
         "{microbatches} microbatches on {} GPUs in {} iterations take {messages} messages, {computations} computations and \
-         {dependencies} dependencies, of {MAX_TASKS} messages and computations and {MAX_DEPENDENCIES} dependencies allowed",
+         {dependencies} dependencies, of {MAX_TASKS} messages and computations and {MAX_DEPENDENCIES} dependencies allowed{hint}",
         layout.gpus(),
         config.iterations
     );
@@ -66,8 +94,9 @@ fn fits(counts: Counts) -> bool {
 }
 
 impl Counter<'_> {
+    /// GPUs that are played.
     fn gpus(&self) -> u64 {
-        self.layout.gpus() as u64
+        self.layout.gpus() as u64 / self.order
     }
 
     /// All iterations, of which `each` is one. What a GPU does first waits for nothing.
@@ -128,11 +157,13 @@ impl Counter<'_> {
         if ranks < 2 {
             return Ok(None);
         }
-        let groups = self.gpus() / ranks as u64;
+        let groups = self.layout.gpus() as u64 / ranks as u64;
+        // All ranks of a collective that is unchanged by rotation take alike.
+        let of = |counts: Counts| counts.times(groups).over(self.order);
         if let Some((.., counts, through)) =
             self.known.iter().find(|known| (known.0, known.1) == (comm, ranks))
         {
-            return Ok(Some((counts.times(groups), through * groups)));
+            return Ok(Some((of(*counts), through * groups / self.order)));
         }
         let plan = plan(self.config, comm, ranks);
         if let Err((field, value, allowed)) = plan.check() {
@@ -140,9 +171,9 @@ impl Counter<'_> {
             return Err(FileError::at(&self.config.file, layer.line, what).into());
         }
         // Before they are counted one by one.
-        out.check_count(plan.messages() * groups as f64)?;
+        out.check_count(plan.messages() * groups as f64 / self.order as f64)?;
         let (counts, through) = plan.count()?;
         self.known.push((comm, ranks, counts, through));
-        Ok(Some((counts.times(groups), through * groups)))
+        Ok(Some((of(counts), through * groups / self.order)))
     }
 }

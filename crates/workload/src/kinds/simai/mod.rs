@@ -1,6 +1,7 @@
 //! Workload files of SimAI.
 
 mod count;
+mod fold;
 mod layout;
 mod play;
 mod shipped;

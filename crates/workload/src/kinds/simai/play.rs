@@ -4,17 +4,22 @@ use std::ops::Range;
 
 use pathweave_units::{Bytes, Duration};
 
+use super::fold::Alike;
 use super::layout::Layout;
-use super::{SimAi, count};
+use super::{SimAi, count, fold};
 use crate::builder::{Draft, Stream};
-use crate::collective::{Plan, Wires};
+use crate::collective::{Folded, Plan, Wires};
 use crate::error::WorkloadError;
 use crate::files::{SimAiComm, SimAiFile, SimAiPhase, Span};
-use crate::graph::{JobId, Parallelism};
+use crate::fold::Fold;
+use crate::graph::{JobId, Moment, Parallelism};
 use crate::sink::Sink;
 
 /// Label of connections between stages; those of collectives have the number of their span.
 const STAGES: u32 = 4;
+
+/// What a rank sends and receives of a collective, with when it knows.
+type Through = Vec<(Draft, Moment)>;
 
 /// An iteration under way.
 struct Play<'a, 's> {
@@ -23,6 +28,7 @@ struct Play<'a, 's> {
     file: &'a SimAiFile,
     layout: &'a Layout,
     hosts: &'a [u32],
+    alike: &'a Alike,
     job: JobId,
     /// What each GPU did last; nothing in the beginning.
     last: Vec<Option<Draft>>,
@@ -38,17 +44,53 @@ pub(super) fn play(
     hosts: &[u32],
     batches: &[Range<usize>],
 ) -> Result<(), WorkloadError> {
-    let counts = count::check(config, out, file, layout, batches)?;
+    let alike = alike(config, out, (file, layout), hosts, batches)?;
+    let counts = count::check(config, out, file, layout, (batches, alike.order()))?;
     out.reserve(counts);
     let mut last: Vec<Option<Draft>> = vec![None; layout.gpus()];
     for number in 0..config.iterations {
         let job = out.job(format_args!("iteration {number}"))?;
         let beside = vec![Vec::new(); layout.gpus()];
-        let mut play = Play { config, out: &mut *out, file, layout, hosts, job, last, beside };
+        let mut play = Play { config, out: &mut *out, file, layout, hosts, alike: &alike, job, last, beside };
         play.iteration(batches)?;
         last = play.last;
     }
     Ok(())
+}
+
+/// The GPUs to play. Where not all are, the graph is told whom they stand for.
+fn alike(
+    config: &SimAi,
+    out: &mut Sink<'_>,
+    (file, layout): (&SimAiFile, &Layout),
+    hosts: &[u32],
+    batches: &[Range<usize>],
+) -> Result<Alike, WorkloadError> {
+    let all = Alike::none(layout.gpus());
+    let topology = match &out.env.fold {
+        Fold::Never(_) => return Ok(all),
+        Fold::Large(_) if count::whole(config, out, file, layout, batches)?.tasks() <= Fold::LARGE => {
+            return Ok(all);
+        }
+        Fold::Large(topology) | Fold::Always(topology) => topology.clone(),
+    };
+    match fold::find(config, &topology, (file, layout), hosts, batches) {
+        Ok((alike, folding)) => {
+            out.note(format_args!(
+                "each of the {} ranks that run stands for {} that are alike",
+                layout.gpus() / alike.order(),
+                alike.order()
+            ));
+            out.fold(folding);
+            Ok(alike)
+        }
+        Err(why) if matches!(out.env.fold, Fold::Always(_)) => out.bad(
+            "gpus",
+            layout.gpus(),
+            format!("run.fold = \"always\" is for jobs with ranks that are alike; here {why}"),
+        ),
+        Err(_) => Ok(all),
+    }
 }
 
 pub(super) fn plan(config: &SimAi, comm: SimAiComm, ranks: usize) -> Plan {
@@ -84,7 +126,7 @@ impl Play<'_, '_> {
                 self.backward(layers.clone(), stage)?;
             }
         }
-        for gpu in 0..self.layout.gpus() {
+        for gpu in self.played(0..self.layout.gpus()) {
             let end = self.compute(gpu, Duration::ZERO)?;
             for task in std::mem::take(&mut self.beside[gpu]) {
                 self.out.after(end, task)?;
@@ -104,7 +146,7 @@ impl Play<'_, '_> {
         for number in layers.rev() {
             let layer = &self.file.layers[number];
             self.out.doing("weight gradients", &layer.name);
-            for gpu in self.layout.stage(stage) {
+            for gpu in self.played(self.layout.stage(stage)) {
                 self.compute(gpu, layer.weight_grad.compute)?;
             }
             if let Some(comm) = layer.weight_grad.comm {
@@ -131,7 +173,7 @@ impl Play<'_, '_> {
     ) -> Result<(), WorkloadError> {
         let name = &self.file.layers[layer].name;
         self.out.doing(activity, name);
-        for gpu in self.layout.stage(stage) {
+        for gpu in self.played(self.layout.stage(stage)) {
             self.compute(gpu, phase.compute)?;
         }
         if let Some(comm) = phase.comm {
@@ -143,32 +185,53 @@ impl Play<'_, '_> {
         Ok(())
     }
 
+    /// Those GPUs of a range that do what they do themselves.
+    fn played(&self, gpus: Range<usize>) -> Vec<usize> {
+        gpus.filter(|&gpu| self.alike.is_played(gpu)).collect()
+    }
+
     /// A collective in every group of a stage, from what its GPUs did last. Returns what each GPU sends and receives.
     fn collective(
         &mut self,
         layer: &str,
         comm: SimAiComm,
         stage: usize,
-    ) -> Result<Vec<(usize, Vec<Draft>)>, WorkloadError> {
+    ) -> Result<Vec<(usize, Through)>, WorkloadError> {
         let mut all = Vec::new();
         for gpus in self.layout.groups(comm.over, stage) {
-            if gpus.len() < 2 {
+            if gpus.len() < 2 || !gpus.iter().any(|&gpu| self.alike.is_played(gpu)) {
                 continue;
             }
             let plan = plan(self.config, comm, gpus.len());
             let hosts: Vec<u32> = gpus.iter().map(|&gpu| self.hosts[gpu]).collect();
-            let ready: Vec<Draft> =
-                gpus.iter().map(|&gpu| self.last[gpu].expect("a collective follows a computation")).collect();
             self.out.collective(layer, plan.steps(Some(parallelism(comm.over))));
-            let mut wires = Wires::new(self.out, &hosts, &ready, plan.sizes(), Some(self.job));
-            wires.stream = match comm.over {
+            let stream = match comm.over {
                 Span::Tp => 0,
                 Span::Dp => 1,
                 Span::Ep => 2,
                 Span::DpEp => 3,
             };
+            if self.alike.order() > 1 {
+                let place = |gpu: usize| gpus.binary_search(&gpu).expect("groups are carried to themselves");
+                let alike: Vec<usize> =
+                    gpus.iter().map(|&gpu| place(self.alike.representative(gpu))).collect();
+                let ready: Vec<Option<Draft>> = gpus.iter().map(|&gpu| self.last[gpu]).collect();
+                let mut wires = Folded::new(self.out, (&hosts, &alike), &ready, plan.sizes(), Some(self.job));
+                wires.stream = stream;
+                plan.run(&mut wires)?;
+                let through = gpus.into_iter().zip(wires.through);
+                all.extend(through.filter(|(gpu, _)| self.alike.is_played(*gpu)));
+                continue;
+            }
+            let ready: Vec<Draft> =
+                gpus.iter().map(|&gpu| self.last[gpu].expect("a collective follows a computation")).collect();
+            let mut wires = Wires::new(self.out, &hosts, &ready, plan.sizes(), Some(self.job));
+            wires.stream = stream;
             plan.run(&mut wires)?;
-            all.extend(gpus.into_iter().zip(wires.through));
+            // Whoever waits for a delivery at the sender knows of it with its completion.
+            let delivered =
+                |through: Vec<Draft>| through.into_iter().map(|task| (task, Moment::Delivery)).collect();
+            all.extend(gpus.into_iter().zip(wires.through.into_iter().map(delivered)));
         }
         Ok(all)
     }
@@ -178,6 +241,9 @@ impl Play<'_, '_> {
         let bytes = (self.file.pp_comm as f64 * self.config.scale + 0.5) as u64;
         self.out.doing_among(Parallelism::Pipeline, "send", format_args!("stage {from} to {to}"));
         for (src, dst) in self.layout.stage(from).zip(self.layout.stage(to)) {
+            if !self.alike.is_played(src) {
+                continue;
+            }
             let pair = (self.hosts[src], self.hosts[dst]);
             let size = Bytes::new(bytes.max(1));
             let message =
@@ -204,7 +270,7 @@ impl Play<'_, '_> {
         self.out.compute(self.hosts[gpu], duration.scale(self.config.scale), self.job)
     }
 
-    fn after_all(&mut self, task: Draft, all: &[Draft]) -> Result<(), WorkloadError> {
-        all.iter().try_for_each(|&before| self.out.after(task, before))
+    fn after_all(&mut self, task: Draft, all: &[(Draft, Moment)]) -> Result<(), WorkloadError> {
+        all.iter().try_for_each(|&(before, moment)| self.out.after_moment(task, before, moment))
     }
 }

@@ -159,7 +159,7 @@ fn what_it_takes_is_known_before_it_is_made() {
         let out = Sink::new(&env, &mut builder, "simai", None, None, Duration::ZERO).unwrap();
         let file = parse_simai(&out.read(&config.file).unwrap(), &config.file).unwrap();
         let batches = config.batches(&out, &file, &layout).unwrap();
-        let counts = count::check(&config, &out, &file, &layout, &batches).unwrap();
+        let counts = count::check(&config, &out, &file, &layout, (&batches, 1)).unwrap();
         let (messages, computations) = (graph.messages().len() as u64, graph.computes().len() as u64);
         assert_eq!((counts.messages, counts.computations), (messages, computations), "{gpus} GPUs");
         assert_eq!(counts.dependencies, graph.dependency_count() as u64, "{gpus} GPUs");
@@ -172,8 +172,66 @@ fn too_much_is_refused_at_once_with_what_to_reduce() {
     let error = built(samples(), whole.clone(), 9_216).unwrap_err();
     assert!(error.starts_with("workload \"simai\": microbatches = 24: expected at most "), "{error}");
     assert!(error.contains("24 microbatches on 9216 GPUs in 1 iterations take "), "{error}");
-    assert!(error.ends_with("and 268435456 dependencies allowed"), "{error}");
+    assert!(
+        error.contains("and 268435456 dependencies allowed; ranks that are alike are not run once: "),
+        "{error}"
+    );
     let endless = SimAi { microbatches: Some(1), iterations: 1_000, ..whole };
     let error = built(samples(), endless, 9_216).unwrap_err();
     assert!(error.contains("gpus = 9216: expected fewer, or fewer iterations: "), "{error}");
+}
+
+/// Ranks of 32 GPUs on leaves of 8: pairs of tensor ranks, and replicas on the two leaves of a stage, are alike.
+#[test]
+fn ranks_that_are_alike_take_as_long_as_all_of_them() {
+    let topology: pathweave_topo::TopologyConfig = serde_json::from_value(serde_json::json!({
+        "kind": "leaf-spine", "leaves": 4, "spines": 2, "hosts_per_leaf": 8
+    }))
+    .unwrap();
+    let topology = std::sync::Arc::new(topology.build(Path::new("")).unwrap());
+    let config = SimAi {
+        gpus: Some(32),
+        ep: Some(2),
+        pp: Some(2),
+        microbatches: Some(2),
+        scale: 1e-4,
+        ..simai("moe-9216gpu")
+    };
+    let of = |config: &SimAi, fold: crate::Fold| {
+        let env = WorkloadEnv { fold, ..WorkloadEnv::new(32, Rate::from_gbps(8)) };
+        build(&[WorkloadConfig::new(Traffic::SimAi(config.clone()))], &env).map_err(|why| why.to_string())
+    };
+    let whole = of(&config, crate::Fold::Large(topology.clone())).unwrap().graph;
+    assert_eq!(whole.folding(), None, "it is small");
+    let folded = of(&config, crate::Fold::Always(topology.clone())).unwrap();
+    assert_eq!(
+        folded.notes,
+        ["workload \"simai\": each of the 8 ranks that run stands for 4 that are alike"]
+    );
+    let graph = folded.graph;
+    let folding = graph.folding().expect("ranks are alike");
+    // Leaves have two of the four expert-parallel groups of a stage each.
+    assert_eq!((folding.order(), folding.symmetries().len()), (4, 2));
+    let hosts =
+        [0, 1, 4, 8, 12, 15, 16, 31].map(|host| folding.representative(pathweave_units::HostId(host)).0);
+    assert_eq!(hosts, [0, 0, 4, 0, 4, 6, 16, 22]);
+    assert!(graph.messages().iter().all(|m| folding.representative(m.src) == m.src));
+    assert_eq!(4 * graph.messages().len(), whole.messages().len());
+    assert_eq!(4 * graph.computes().len(), whole.computes().len());
+    assert_eq!(4 * graph.dependency_count(), whole.dependency_count());
+    // To within the byte by which parts of a vector differ.
+    let (ends, of_all) = (job_ends(&graph)[0], job_ends(&whole)[0]);
+    assert!(ends.as_ps().abs_diff(of_all.as_ps()) < of_all.as_ps() / 1_000, "{ends} {of_all}");
+    assert_eq!(JobSpans::from_graph(&graph), JobSpans::from_graph(&whole));
+
+    // Trees tell tensor ranks apart, and hosts in an order of their own everybody.
+    let algorithms = Algorithms { all_reduce: crate::Algorithm::DoubleBinaryTree, ..Algorithms::default() };
+    let trees = SimAi { algorithms, ..config.clone() };
+    let graph = of(&trees, crate::Fold::Always(topology.clone())).unwrap().graph;
+    assert_eq!(graph.folding().map(crate::Folding::order), Some(2));
+    let mut hosts: Vec<u32> = (0..32).collect();
+    hosts.swap(0, 31);
+    let apart = SimAi { hosts, ..config };
+    let error = of(&apart, crate::Fold::Always(topology)).expect_err("nobody is alike");
+    assert!(error.contains("run.fold = \"always\"") && error.contains("leaves both the network"), "{error}");
 }

@@ -1,0 +1,111 @@
+//! Making room where switches trim: a packet or what is left of it is taken into the buffer.
+//!
+//! It depends on the egress port alone and on the memory of its switch. The port is brought up to date before, so what is
+//! true of [lazy services](crate::Fabric) holds here.
+
+use pathweave_units::{Time, TrimmedAt};
+
+use crate::event::DropReason;
+use crate::packet::{Header, MIN_WIRE_BYTES, PortId};
+use crate::transit::Transit;
+use crate::trim::TrimLimits;
+
+impl<P: Copy, const C: usize> Transit<P, C> {
+    /// Takes a packet into the buffer of a switch that trims; the port is up to date. What is returned is what takes its place in
+    /// the queue: the packet, or what is left of it.
+    ///
+    /// # Errors
+    /// Why it is lost.
+    #[inline(never)]
+    pub(crate) fn admit_or_trim<'a>(
+        &mut self,
+        now: Time,
+        switch: u32,
+        egress: PortId,
+        header: &'a Header,
+        room: &'a mut Option<Header>,
+    ) -> Result<&'a Header, DropReason> {
+        let limits = self.lines.spec(egress).trim.unwrap_or(TrimLimits { data_bytes: 0, header_bytes: 0 });
+        let (bytes, class) = (u64::from(header.wire_bytes()), usize::from(header.class()));
+        let port = &self.lines.ports[egress as usize];
+        let waiting = u64::from(port.queued_bytes[class]);
+        if class == 0 {
+            if waiting + bytes > limits.header_bytes || !self.has_memory(now, switch, bytes) {
+                return Err(DropReason::Buffer);
+            }
+            self.hold(switch, header);
+            return Ok(header);
+        }
+        let fits = waiting + u64::from(port.data_being_sent(now)) + bytes <= limits.data_bytes;
+        let has_memory = self.has_memory(now, switch, bytes);
+        if fits && has_memory {
+            self.hold(switch, header);
+            return Ok(header);
+        }
+        let Some(trimmer) = &mut self.trimmer else { return Err(DropReason::Buffer) };
+        if !trimmer.can_trim(header) {
+            return Err(DropReason::Buffer);
+        }
+        let newest = self.lines.ports[egress as usize].queues[class].back();
+        let newest = newest.copied().filter(|newest| trimmer.can_trim(newest));
+        match newest {
+            Some(newest) if !trimmer.chooses_arriving(egress) => {
+                self.lines.ports[egress as usize].pop_newest(class);
+                self.release(now, switch, &newest);
+                match self.trim(now, switch, egress, &newest, limits) {
+                    Ok(rest) => self.enqueue(now, egress, &rest),
+                    Err(reason) => {
+                        self.journal.lose(&mut self.contents, now, egress, &newest, reason);
+                    }
+                }
+                if self.has_memory(now, switch, bytes) {
+                    self.hold(switch, header);
+                    return Ok(header);
+                }
+                // The packet whose place it takes was smaller, and there is no other memory.
+                self.trim(now, switch, egress, header, limits).map(|rest| &*room.insert(rest))
+            }
+            _ => self.trim(now, switch, egress, header, limits).map(|rest| &*room.insert(rest)),
+        }
+    }
+
+    /// What is left of a packet, taken into the buffer.
+    fn trim(
+        &mut self,
+        now: Time,
+        switch: u32,
+        egress: PortId,
+        header: &Header,
+        limits: TrimLimits,
+    ) -> Result<Header, DropReason> {
+        let size_bytes = self.trimmer.as_ref().map_or(MIN_WIRE_BYTES, |trimmer| trimmer.size_bytes);
+        let port = &self.lines.ports[egress as usize];
+        let at =
+            if port.peer_node < self.lines.wires.hosts { TrimmedAt::LastHop } else { TrimmedAt::OnTheWay };
+        let waiting = u64::from(port.queued_bytes[0]);
+        let fits = waiting + u64::from(size_bytes) <= limits.header_bytes;
+        if !fits || !self.has_memory(now, switch, u64::from(size_bytes)) {
+            return Err(DropReason::HeaderQueue);
+        }
+        let rest = header.trimmed(size_bytes, at);
+        self.journal.stats[egress as usize].trimmed_packets += 1;
+        self.hold(switch, &rest);
+        Ok(rest)
+    }
+
+    /// Whether the memory of a switch has room.
+    fn has_memory(&mut self, now: Time, switch: u32, bytes: u64) -> bool {
+        if self.switches.has_memory(switch, bytes) {
+            return true;
+        }
+        // The lazy account errs on the high side.
+        self.advance_switch(now, switch);
+        self.switches.has_memory(switch, bytes)
+    }
+
+    fn hold(&mut self, switch: u32, header: &Header) {
+        let (bytes, class) = (u32::from(header.wire_bytes()), usize::from(header.class()));
+        // Nobody is paused where switches trim.
+        let _pauses = self.switches.take_in(switch, header.ingress(), class, bytes);
+    }
+}

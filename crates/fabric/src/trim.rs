@@ -1,0 +1,161 @@
+//! Trimming: where a port has no room for a data packet, its header goes on alone and ahead of data, so that the receiver
+//! learns of the loss within a round trip (NDP, SIGCOMM'17; Ultra Ethernet 1.0, section 4.1; SAI 1.14).
+//!
+//! A port has two limits: what data may wait there with what is being sent, and what headers and control may wait. A
+//! data packet beyond the first is trimmed, or in its place the newest one that waits; which, a die says. What is left
+//! keeps destination, path and Congestion Experienced, and says whether the port leads to the receiver itself. A header
+//! beyond the second limit is lost.
+//!
+//! The decision itself is in `make_room.rs`.
+
+use pathweave_units::{Bytes, Rate};
+
+use crate::config_error::{ConfigError, out_of_range};
+use crate::marking::{Dice, Purpose, Thresholds};
+use crate::packet::{Header, MIN_WIRE_BYTES, PortId};
+
+/// What switches do with data packets for which a port has no room, where they trim instead of dropping. It takes the place of
+/// `egress_alpha`; with `pfc` there is nothing to trim.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TrimConfig {
+    /// Whether switches trim. Default false. Needs `pfc.enabled = false`.
+    pub enabled: bool,
+    /// Data that a port may hold at `reference_rate`, with the packet it sends. Default 178450 B: 43 packets of 4150 bytes, a
+    /// bandwidth-delay product of 14 us at 100 Gb/s (uet-htsim).
+    pub queue: Bytes,
+    /// Headers and control packets that a port may hold at `reference_rate`; beyond it they are lost. Absent: twice `queue`
+    /// (uet-htsim).
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub header_queue: Option<Bytes>,
+    /// Bytes on the link of what is left of a packet. Default 64 B (uet-htsim); SAI's is 128.
+    pub size: Bytes,
+    /// Share of trims that fall on the packet that arrives; the others fall on the newest one in the queue, and the one that
+    /// arrives takes its place. Default 0.5 (uet-htsim).
+    pub arriving: f64,
+    /// Rate of a port at which `queue` and `header_queue` hold. Default 100 Gb/s.
+    pub reference_rate: Rate,
+    /// Whether ports of other rates scale them. Default they do.
+    pub thresholds: Thresholds,
+}
+
+impl Default for TrimConfig {
+    fn default() -> Self {
+        TrimConfig {
+            enabled: false,
+            queue: Bytes::new(43 * 4_150),
+            header_queue: None,
+            size: Bytes::new(64),
+            arriving: 0.5,
+            reference_rate: Rate::from_gbps(100),
+            thresholds: Thresholds::default(),
+        }
+    }
+}
+
+/// Most that may be left of a packet: no more than the smallest one has that is worth trimming.
+const MAX_SIZE_BYTES: u64 = 512;
+
+impl TrimConfig {
+    pub(crate) fn validate(&self, pfc: bool) -> Result<(), ConfigError> {
+        if self.enabled && pfc {
+            let allowed = "false while switch.pfc.enabled is true: a switch that pauses its neighbours never has to trim";
+            return Err(out_of_range("trim.enabled", true, allowed));
+        }
+        if self.queue < Bytes::from_kb(1) {
+            return Err(out_of_range("trim.queue", self.queue, "at least 1KB"));
+        }
+        if let Some(headers) = self.header_queue
+            && headers < self.size
+        {
+            return Err(out_of_range("trim.header_queue", headers, format!("at least size, {}", self.size)));
+        }
+        if !(u64::from(MIN_WIRE_BYTES)..=MAX_SIZE_BYTES).contains(&self.size.get()) {
+            return Err(out_of_range(
+                "trim.size",
+                self.size,
+                format!("{MIN_WIRE_BYTES}B to {MAX_SIZE_BYTES}B"),
+            ));
+        }
+        if !(0.0..=1.0).contains(&self.arriving) {
+            return Err(out_of_range("trim.arriving", self.arriving, "a share, 0 to 1"));
+        }
+        if self.reference_rate == Rate::ZERO {
+            return Err(out_of_range("trim.reference_rate", Rate::ZERO, "above 0"));
+        }
+        Ok(())
+    }
+}
+
+/// What ports of one rate may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TrimLimits {
+    /// Data, with what is being sent.
+    pub(crate) data_bytes: u64,
+    /// Headers and control.
+    pub(crate) header_bytes: u64,
+}
+
+impl TrimLimits {
+    /// `None` where switches do not trim.
+    pub(crate) fn new(rate: Rate, config: &TrimConfig) -> Option<Self> {
+        let scaled = |bytes: Bytes| match config.thresholds {
+            Thresholds::Fixed => bytes.get(),
+            Thresholds::ByRate => {
+                let product = u128::from(bytes.get()) * u128::from(rate.as_bps());
+                (product / u128::from(config.reference_rate.as_bps())).min(u128::from(u32::MAX)) as u64
+            }
+        };
+        let headers = config.header_queue.unwrap_or(Bytes::new(2 * config.queue.get()));
+        config.enabled.then(|| TrimLimits {
+            data_bytes: scaled(config.queue),
+            // One header at least, or nothing would ever be told.
+            header_bytes: scaled(headers).max(config.size.get()),
+        })
+    }
+}
+
+/// The trimming of all ports.
+pub(crate) struct Trimmer {
+    pub(crate) size_bytes: u16,
+    arriving: f64,
+    dice: Dice,
+}
+
+impl Trimmer {
+    pub(crate) fn new(config: &TrimConfig, seed: u64, ports: usize) -> Option<Self> {
+        config.enabled.then(|| Trimmer {
+            size_bytes: config.size.get() as u16,
+            arriving: config.arriving,
+            dice: Dice::new(seed, Purpose::Trim, ports),
+        })
+    }
+
+    /// Whether something would be left of it that is less than it is.
+    pub(crate) fn can_trim(&self, header: &Header) -> bool {
+        header.is_trimmable() && header.wire_bytes() > self.size_bytes
+    }
+
+    /// Whether the packet that arrives is the one to be trimmed.
+    pub(crate) fn chooses_arriving(&mut self, port: PortId) -> bool {
+        self.arriving >= 1.0 || self.dice.roll(port) < self.arriving
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_scale_with_the_rate_of_the_port() {
+        let config = TrimConfig { enabled: true, ..TrimConfig::default() };
+        let limits = |gbps, config: &TrimConfig| TrimLimits::new(Rate::from_gbps(gbps), config);
+        assert_eq!(limits(100, &config), Some(TrimLimits { data_bytes: 178_450, header_bytes: 356_900 }));
+        assert_eq!(limits(25, &config), Some(TrimLimits { data_bytes: 44_612, header_bytes: 89_225 }));
+        let fixed = TrimConfig { thresholds: Thresholds::Fixed, ..config.clone() };
+        assert_eq!(limits(25, &fixed), limits(100, &config));
+        assert_eq!(limits(100, &TrimConfig::default()), None);
+    }
+}

@@ -1,0 +1,239 @@
+//! Figures by hand, of a network of 100 Gb/s and 12 us (150,000 bytes) with packets of 4,096 and 4,160 bytes, where the
+//! target is 12 us, too; and of uet-htsim's at 100 Gb/s.
+
+use pathweave_units::{PathId, Rate};
+
+use super::*;
+use crate::testing::{Host, Scenario, random_operations};
+use crate::{Leg, Memo};
+
+const US: fn(u64) -> Duration = Duration::from_us;
+
+fn env(base_rtt: Duration, mtu_payload_bytes: u32) -> PolicyEnv {
+    PolicyEnv {
+        line_rate: Rate::from_gbps(100),
+        base_rtt,
+        measured: Leg::with_rtt(base_rtt),
+        mtu_payload_bytes,
+        mtu_wire_bytes: mtu_payload_bytes + 64,
+        ..Scenario::steady().env
+    }
+}
+
+fn law() -> Law {
+    Law::new(&NsccConfig::default(), &env(US(12), 4_096))
+}
+
+/// uet-htsim at 100 Gb/s: 14.0227 us.
+fn htsim() -> Law {
+    let config = NsccConfig { delay_target: Some(TARGET_WITH_TRIMS), ..NsccConfig::default() };
+    Law::new(&config, &env(Duration::from_ps(14_022_720), 4_086))
+}
+
+/// An acknowledgement of so many bytes whose packet met a queue of this delay.
+fn acked(bytes: u64, queue: Duration, marked: bool) -> Acked {
+    Acked { bytes, rtt: Some(US(12) + queue), marked }
+}
+
+fn close(found: f64, expected: f64) {
+    assert!((found - expected).abs() < 1e-6 * expected.abs().max(1.0), "{found}, expected {expected}");
+}
+
+#[test]
+fn the_largest_window_of_the_reference_simulator() {
+    assert_eq!(htsim().max_window_bytes(), 262_926);
+    assert_eq!(htsim().window_bytes(), 262_926);
+}
+
+#[test]
+fn a_window_of_acknowledgements_at_half_the_target_earns_two_packets() {
+    let mut law = law().at(100_000, Time::from_us(1_000));
+    // Eight packets would apply it.
+    law.on_ack(Time::from_us(1_001), &acked(20_000, US(6), false));
+    close(law.earned_bytes() * 5.0, 4.0 * 4_096.0 * 0.5);
+}
+
+#[test]
+fn at_the_target_it_earns_the_fair_step() {
+    let mut law = law().at(100_000, Time::from_us(1_000));
+    law.on_ack(Time::from_us(1_001), &acked(20_000, US(12), false));
+    close(law.earned_bytes() * 5.0, 20_480.0);
+    // More than eight packets have come: applied.
+    law.on_ack(Time::from_us(1_002), &acked(20_000, US(12), false));
+    assert_eq!(law.window_bytes(), 100_000 + 2 * 4_096);
+}
+
+#[test]
+fn a_constant_step_a_round_trip() {
+    close(law().constant_bytes(), 614.4);
+    assert!((716.15..716.25).contains(&htsim().constant_bytes()));
+    let mut law = law().at(100_000, Time::from_us(1_000));
+    law.on_ack(Time::from_us(1_012), &acked(0, US(13), true));
+    assert_eq!(law.window_bytes(), 100_000);
+    law.on_ack(Time::from_us(1_013), &acked(0, US(13), true));
+    assert_eq!(law.window_bytes(), 100_614);
+}
+
+#[test]
+fn where_nothing_queues_for_a_window_it_grows_by_a_quarter() {
+    let mut law = law().at(100_000, Time::from_us(1_000));
+    let now = Time::from_us(1_001);
+    law.on_ack(now, &acked(100_000, Duration::ZERO, false));
+    let before = law.window_bytes();
+    // The first window has earned, in proportion; now more than a window has met no queue.
+    law.on_ack(now, &acked(20_000, Duration::ZERO, false));
+    assert_eq!(law.window_bytes(), before + 5_000);
+    law.on_ack(now, &acked(4_000, Duration::from_ns(999), false));
+    assert_eq!(law.window_bytes(), before + 6_000);
+    // A microsecond is a queue.
+    law.on_ack(now, &acked(4_000, US(1), false));
+    law.on_ack(now, &acked(4_000, Duration::ZERO, false));
+    assert_eq!(law.window_bytes(), before + 6_000);
+}
+
+#[test]
+fn marked_above_the_target_it_shrinks_once_a_round_trip() {
+    for (average_us, left) in [(24, 60_000), (48, 50_000)] {
+        let config = NsccConfig { delay_gain: 1e-12, ..NsccConfig::default() };
+        let mut law = Law::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
+        law.set_average(US(average_us));
+        law.on_ack(Time::from_us(1_001), &acked(4_160, US(13), true));
+        // 1 - 0.8 x 12/24; 1 - 0.8 x 36/48 would be less than half.
+        assert!((left - 1..=left).contains(&law.window_bytes()), "{}", law.window_bytes());
+        let window = law.window_bytes();
+        law.on_ack(Time::from_us(1_010), &acked(4_160, US(13), true));
+        assert_eq!(law.window_bytes(), window);
+        // Below the target a mark is the path's business.
+        law.on_ack(Time::from_us(1_011), &acked(4_160, US(11), true));
+        assert_eq!(law.window_bytes(), window);
+    }
+}
+
+#[test]
+fn the_average_follows_slowly_and_falls_where_nothing_is_marked() {
+    let mut law = law().at(100_000, Time::from_us(1_000));
+    law.on_ack(Time::from_us(1_001), &acked(0, US(10), true));
+    close(law.average_ps(), 125_000.0);
+    let mut law = self::law().at(100_000, Time::from_us(1_000));
+    law.on_ack(Time::from_us(1_001), &acked(0, US(13), false));
+    close(law.average_ps(), 0.0125 * 3e6);
+}
+
+/// 225,000 is the largest window here: an eighth of it is 28,125.
+#[test]
+fn where_little_came_through_the_window_becomes_that() {
+    let collapses = |achieved: u64| {
+        let mut law = law().at(100_000, Time::from_us(1_000));
+        assert_eq!(law.max_window_bytes(), 225_000);
+        law.set_achieved(achieved, 60_000);
+        // Due after 1,024 us; not at it.
+        law.on_ack(Time::from_us(1_025), &acked(0, US(49), true));
+        law.window_bytes()
+    };
+    assert_eq!((collapses(28_124), collapses(100)), (28_124, 4_160));
+    assert!(collapses(28_125) > 90_000);
+    // The first check only begins.
+    let mut law = law();
+    law.on_trim(Time::from_us(3), 4_160, US(20));
+    assert_eq!(law.window_bytes(), 225_000 - 4_160);
+}
+
+#[test]
+fn marks_of_what_was_in_flight_then_are_ignored() {
+    let mut law = law().at(100_000, Time::from_us(1_000));
+    law.set_achieved(20_000, 60_000);
+    law.on_ack(Time::from_us(1_025), &acked(0, US(49), true));
+    assert_eq!(law.window_bytes(), 20_000);
+    law.set_average(US(100));
+    for at in 0..5 {
+        law.on_ack(Time::from_us(1_026 + 20 * at), &acked(10_000, US(40), true));
+        assert_eq!(law.window_bytes(), 20_000, "after {at}");
+    }
+    // An unmarked one counts, and after 60,000 bytes marked ones do again.
+    law.on_ack(Time::from_us(1_127), &acked(10_000, US(6), false));
+    let window = law.window_bytes();
+    assert!(window > 20_000);
+    law.on_ack(Time::from_us(1_128), &acked(10_000, US(40), true));
+    assert!(law.window_bytes() < window);
+}
+
+#[test]
+fn a_trim_costs_its_bytes() {
+    let mut law = law().at(100_000, Time::from_us(1_000));
+    law.on_sent(4_150);
+    law.on_trim(Time::from_us(1_001), 4_150, US(13));
+    assert_eq!((law.window_bytes(), law.in_flight_bytes()), (95_850, 0));
+}
+
+#[test]
+fn profiles_differ_in_losses_and_in_what_was_not_measured() {
+    for (profile, window) in [(NsccProfile::Htsim, 100_000), (NsccProfile::Ue10, 95_850)] {
+        let config = NsccConfig { profile, ..NsccConfig::default() };
+        let mut law = Law::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
+        law.on_loss(4_150);
+        assert_eq!(law.window_bytes(), window);
+        law.on_ack(Time::from_us(1_001), &Acked { bytes: 40_000, rtt: None, marked: false });
+        // As an acknowledgement of average delay, which is none.
+        assert_eq!(law.window_bytes() > window, profile == NsccProfile::Htsim);
+    }
+}
+
+#[test]
+fn a_shorter_round_trip_is_learnt() {
+    let mut law = law();
+    law.on_ack(Time::from_us(10), &Acked { bytes: 0, rtt: Some(US(8)), marked: false });
+    assert_eq!((law.base_rtt(), law.max_window_bytes()), (US(8), 150_000));
+    assert_eq!(law.window_bytes(), 150_000);
+}
+
+fn feedback(kind: FeedbackKind, rtt: Duration) -> Feedback {
+    Feedback {
+        kind,
+        path: PathId(0),
+        psn: 0,
+        memo: Memo::default(),
+        wire_bytes: 4_160,
+        rtt,
+        one_way_ps: 0,
+        inflight_packets: 1,
+        backlogged: true,
+    }
+}
+
+/// Four packets of one acknowledgement, of which the third is the one it answers, are one event; those of the next one another.
+#[test]
+fn what_comes_at_one_instant_is_one_acknowledgement() {
+    let mut host = Host::new(1);
+    let mut nscc = Nscc::new(&NsccConfig::default(), &env(US(12), 4_096));
+    nscc.law = law().at(100_000, Time::from_us(1_000));
+    for psn in 0..4 {
+        let kind = FeedbackKind::Ack { timed: psn == 2, marked: psn == 2 };
+        let rtt = if psn == 2 { US(18) } else { Duration::ZERO };
+        nscc.on_feedback(Time::from_us(1_001), &feedback(kind, rtt), &mut host.cx());
+    }
+    close(nscc.law.average_ps(), 0.0);
+    for _ in 0..2 {
+        let kind = FeedbackKind::Ack { timed: true, marked: false };
+        nscc.on_feedback(Time::from_us(1_001), &feedback(kind, US(18)), &mut host.cx());
+    }
+    // The first one was marked below the target and earns nothing, the second is judged; the third still waits.
+    close(nscc.law.earned_bytes(), 4.0 * 4_096.0 * 0.5 * 4_160.0 / 100_000.0);
+    nscc.settle();
+    close(nscc.law.earned_bytes(), 2.0 * 4.0 * 4_096.0 * 0.5 * 4_160.0 / 100_000.0);
+}
+
+#[test]
+fn random_operations_break_no_invariant() {
+    use crate::picker::PickerConfig;
+    let scenario_env = Scenario::steady().env;
+    for seed in 0..60 {
+        let max_bdp = [1.5, 0.01, 4.0][seed as usize % 3];
+        let profile = [NsccProfile::Htsim, NsccProfile::Ue10][seed as usize % 2];
+        let config = NsccConfig { max_bdp, profile, ..NsccConfig::default() };
+        assert_eq!(config.validate(), Ok(()));
+        random_operations(seed, 2_000, &scenario_env, |env, rng| crate::Split {
+            cc: Nscc::new(&config, env),
+            picker: PickerConfig::Rps.build(env, rng),
+        });
+    }
+}

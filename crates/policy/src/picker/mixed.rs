@@ -1,0 +1,105 @@
+//! Paths that came back, and without one the bitmap's: the default of uet-htsim.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use pathweave_units::{PathId, Rng, Time};
+
+use super::news::PathNews;
+use super::penalties::{Penalties, PenaltiesConfig};
+use super::{PathPicker, PathSet};
+use crate::fluid::{Spread, Spreads};
+use crate::{Feedback, PathView, PolicyCx, PolicyEnv, Sent, Want};
+
+/// Parameters of [`Mixed`]: those of its bitmap.
+pub type MixedConfig = PenaltiesConfig;
+
+/// A packet takes the path that came back unmarked first of those not taken since; without one, the next one in order that has
+/// no penalty ([`Penalties`]). Both hear everything.
+#[derive(Clone, Debug)]
+pub struct Mixed {
+    // Apart, because most queue pairs have another picker.
+    returned: Box<VecDeque<PathId>>,
+    penalties: Penalties,
+}
+
+impl Mixed {
+    /// A queue pair of this environment.
+    pub fn new(config: &PenaltiesConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
+        Mixed { returned: Box::default(), penalties: Penalties::new(config, env, rng) }
+    }
+}
+
+impl Spreads for Mixed {
+    const SPREAD: Spread = Spread::Balanced;
+}
+
+impl PathPicker for Mixed {
+    crate::ignores!(on_open, on_close);
+    #[inline]
+    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.returned.front().copied().unwrap_or_else(|| self.penalties.next())
+    }
+    #[inline]
+    fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
+        if self.returned.pop_front().is_none() {
+            self.penalties.sent(cx.rng);
+        }
+        0
+    }
+    #[inline]
+    fn on_feedback(&mut self, _now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
+        let Some(news) = PathNews::of(feedback) else { return };
+        self.penalties.hear(feedback.path, news);
+        if news == PathNews::Good && self.penalties.can_use(feedback.path) {
+            self.returned.push_back(feedback.path);
+        }
+    }
+    fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        let usable = PathSet::usable(paths);
+        self.returned.retain(|&path| usable.contains(path));
+        self.penalties.on_paths(now, paths, cx);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{all_but, send};
+    use super::*;
+    use crate::testing::Host;
+    use crate::testing::Scenario;
+    use crate::{FeedbackKind, Memo};
+    use pathweave_units::Duration;
+
+    fn feed(picker: &mut Mixed, path: u16, marked: bool, host: &mut Host) {
+        let feedback = Feedback {
+            kind: FeedbackKind::Ack { timed: true, marked },
+            path: PathId(path),
+            psn: 0,
+            memo: Memo::default(),
+            wire_bytes: 1_078,
+            rtt: Duration::from_us(10),
+            one_way_ps: 0,
+            inflight_packets: 1,
+            backlogged: true,
+        };
+        picker.on_feedback(Time::ZERO, &feedback, &mut host.cx());
+    }
+
+    #[test]
+    fn what_came_back_first_then_the_bitmap() {
+        let mut host = Host::new(1);
+        let env = PolicyEnv { paths: 8, ..Scenario::steady().env };
+        let mut picker = Mixed::new(&PenaltiesConfig::default(), &env, &mut host.rng);
+        let in_order = picker.penalties.next();
+        for (path, marked) in [(3, false), (4, true), (5, false), (3, false)] {
+            feed(&mut picker, path, marked, &mut host);
+        }
+        let sent: [PathId; 4] = [(); 4].map(|()| send(&mut picker, 0, &mut host));
+        assert_eq!(sent[..3], [PathId(3), PathId(5), PathId(3)]);
+        assert!(sent[3] == in_order || in_order == PathId(4));
+        feed(&mut picker, 6, false, &mut host);
+        picker.on_paths(Time::ZERO, &all_but(PathId(6), 8), &mut host.cx());
+        assert!((0..30).all(|_| send(&mut picker, 0, &mut host) != PathId(6)));
+    }
+}

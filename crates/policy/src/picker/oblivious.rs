@@ -1,0 +1,73 @@
+//! Path after path, whatever is heard of them: Ultra Ethernet's oblivious spraying, as uet-htsim has it.
+
+use pathweave_units::{PathId, Rng, Time};
+
+use super::laps::Laps;
+use super::{PathPicker, PathSet};
+use crate::fluid::{Spread, Spreads};
+use crate::{PathView, PolicyCx, Sent, Want};
+
+/// Each lap takes every path once, in an order of its own, so that senders do not keep step.
+#[derive(Clone, Debug)]
+pub struct Oblivious {
+    laps: Laps,
+}
+
+impl Oblivious {
+    /// A queue pair with `paths` paths to choose from.
+    pub fn new(paths: u16, rng: &mut Rng) -> Self {
+        Oblivious { laps: Laps::new(PathSet::all(paths), rng) }
+    }
+}
+
+impl Spreads for Oblivious {
+    const SPREAD: Spread = Spread::Random;
+}
+
+impl PathPicker for Oblivious {
+    crate::ignores!(on_open, on_close, on_feedback);
+    #[inline]
+    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.laps.first_from(self.laps.here()).1
+    }
+    #[inline]
+    fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
+        let (place, _) = self.laps.first_from(self.laps.here());
+        self.laps.go_to(self.laps.after(place), cx.rng);
+        0
+    }
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        self.laps = Laps::new(PathSet::usable(paths), cx.rng);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{all_but, send};
+    use super::*;
+    use crate::testing::Host;
+    use std::collections::BTreeSet;
+    use std::vec::Vec;
+
+    #[test]
+    fn a_lap_takes_each_path_once_and_laps_differ() {
+        let mut host = Host::new(1);
+        for paths in [64, 48, 1, 3] {
+            let mut picker = Oblivious::new(paths, &mut host.rng);
+            let laps: Vec<Vec<PathId>> =
+                (0..8).map(|_| (0..paths).map(|_| send(&mut picker, 0, &mut host)).collect()).collect();
+            for lap in &laps {
+                assert_eq!(lap.iter().collect::<BTreeSet<_>>().len(), usize::from(paths));
+            }
+            assert!(paths < 48 || laps.iter().collect::<BTreeSet<_>>().len() > 1);
+        }
+    }
+
+    #[test]
+    fn what_is_down_is_left_out() {
+        let mut host = Host::new(1);
+        let mut picker = Oblivious::new(8, &mut host.rng);
+        picker.on_paths(Time::ZERO, &all_but(PathId(3), 8), &mut host.cx());
+        assert!((0..100).all(|_| send(&mut picker, 0, &mut host) != PathId(3)));
+    }
+}

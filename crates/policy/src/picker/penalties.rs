@@ -1,0 +1,249 @@
+//! Path after path, passing over those with a penalty: Ultra Ethernet's bitmap, as uet-htsim has it.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use pathweave_units::{PathId, Rng, Time};
+
+use super::laps::{Laps, Place};
+use super::news::PathNews;
+use super::{PathPicker, PathSet};
+use crate::error::check;
+use crate::fluid::{Spread, Spreads};
+use crate::{ConfigError, Feedback, PathView, PolicyCx, PolicyEnv, Sent, Want};
+
+/// Parameters of [`Penalties`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PenaltiesConfig {
+    /// Penalty of a path for a marked packet (1).
+    pub marked: u8,
+    /// For one that was trimmed before the last hop, or found to be lost (4).
+    pub refused: u8,
+    /// For one of which nothing was heard in time (15).
+    pub silent: u8,
+    /// The most it can be (15).
+    pub most: u8,
+    /// Which of the paths passed over on the way to the next packet's is forgiven one.
+    pub forgives: Forgives,
+}
+
+/// Which paths are forgiven when they are passed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Forgives {
+    /// The first one of them (uet-htsim): several bad ones in a row recover slowly.
+    #[default]
+    First,
+    /// Each of them (EQDS).
+    Each,
+}
+
+impl Default for PenaltiesConfig {
+    fn default() -> Self {
+        PenaltiesConfig { marked: 1, refused: 4, silent: 15, most: 15, forgives: Forgives::First }
+    }
+}
+
+impl PenaltiesConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        check(self.most > 0, "most", self.most, "1 to 255")
+    }
+}
+
+/// Path after path, each lap in an order of its own. A path with a penalty is passed over, which lowers it. After a lap in which
+/// all have one, the next one is taken all the same.
+#[derive(Clone, Debug)]
+pub struct Penalties {
+    // Apart, because most queue pairs have another picker.
+    round: Box<Round>,
+}
+
+#[derive(Clone, Debug)]
+struct Round {
+    config: PenaltiesConfig,
+    laps: Laps,
+    /// By path.
+    penalties: Box<[u8]>,
+}
+
+/// What comes of asking for the next path.
+struct Next {
+    path: PathId,
+    place: Place,
+    /// The first one passed over.
+    passed: Option<PathId>,
+}
+
+impl Penalties {
+    /// A queue pair of this environment.
+    pub fn new(config: &PenaltiesConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
+        let laps = Laps::new(PathSet::all(env.paths), rng);
+        let penalties = vec![0; usize::from(env.paths)].into_boxed_slice();
+        Penalties { round: Box::new(Round { config: *config, laps, penalties }) }
+    }
+
+    /// What is heard of a path.
+    pub(super) fn hear(&mut self, path: PathId, news: PathNews) {
+        let Round { config, penalties, .. } = &mut *self.round;
+        let more = match news {
+            PathNews::Good => 0,
+            PathNews::Marked => config.marked,
+            PathNews::Refused => config.refused,
+            PathNews::Silent => config.silent,
+        };
+        if let Some(penalty) = penalties.get_mut(path.index()) {
+            *penalty = penalty.saturating_add(more).min(config.most);
+        }
+    }
+
+    /// Whether the path is up.
+    pub(super) fn can_use(&self, path: PathId) -> bool {
+        self.round.laps.paths().contains(path)
+    }
+
+    /// The path of the next packet.
+    pub(super) fn next(&self) -> PathId {
+        self.round.next().path
+    }
+
+    /// The packet of [`Penalties::next`] has left.
+    pub(super) fn sent(&mut self, rng: &mut Rng) {
+        let round = &mut *self.round;
+        let Next { place, passed, .. } = round.next();
+        if round.config.forgives == Forgives::Each {
+            let mut at = round.laps.here();
+            loop {
+                let (found, path) = round.laps.first_from(at);
+                if found == place {
+                    break;
+                }
+                round.forgive(path);
+                at = round.laps.after(found);
+            }
+        } else if let Some(path) = passed {
+            round.forgive(path);
+        }
+        let after = round.laps.after(place);
+        round.laps.go_to(after, rng);
+    }
+}
+
+impl Round {
+    fn penalty(&self, path: PathId) -> u8 {
+        self.penalties.get(path.index()).copied().unwrap_or(0)
+    }
+
+    fn forgive(&mut self, path: PathId) {
+        if let Some(penalty) = self.penalties.get_mut(path.index()) {
+            *penalty = penalty.saturating_sub(1);
+        }
+    }
+
+    fn next(&self) -> Next {
+        let (mut place, mut path) = self.laps.first_from(self.laps.here());
+        let mut passed = None;
+        for _ in 0..=self.laps.paths().len() {
+            // Passing over it has lowered it already where it comes again.
+            if self.penalty(path) <= u8::from(passed == Some(path)) {
+                break;
+            }
+            passed = passed.or(Some(path));
+            (place, path) = self.laps.first_from(self.laps.after(place));
+        }
+        Next { path, place, passed }
+    }
+}
+
+impl Spreads for Penalties {
+    const SPREAD: Spread = Spread::ByCapacity;
+}
+
+impl PathPicker for Penalties {
+    crate::ignores!(on_open, on_close);
+    #[inline]
+    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.next()
+    }
+    #[inline]
+    fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
+        self.sent(cx.rng);
+        0
+    }
+    #[inline]
+    fn on_feedback(&mut self, _now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
+        if let Some(news) = PathNews::of(feedback) {
+            self.hear(feedback.path, news);
+        }
+    }
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        self.round.laps = Laps::new(PathSet::usable(paths), cx.rng);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::send;
+    use super::*;
+    use crate::testing::{Host, Scenario};
+    use std::vec::Vec;
+
+    fn picker(paths: u16, forgives: Forgives, host: &mut Host) -> Penalties {
+        let env = PolicyEnv { paths, ..Scenario::steady().env };
+        let config = PenaltiesConfig { forgives, ..PenaltiesConfig::default() };
+        Penalties::new(&config, &env, &mut host.rng)
+    }
+
+    /// Two trims are a penalty of 8.
+    #[test]
+    fn a_path_that_refused_twice_is_passed_over_in_eight_laps() {
+        let mut host = Host::new(1);
+        let mut picker = picker(16, Forgives::First, &mut host);
+        (0..2).for_each(|_| picker.hear(PathId(5), PathNews::Refused));
+        // Without it a lap takes 15 packets.
+        let sent: Vec<PathId> = (0..8 * 15).map(|_| send(&mut picker, 0, &mut host)).collect();
+        assert!(!sent.contains(&PathId(5)));
+        let ninth: Vec<PathId> = (0..16).map(|_| send(&mut picker, 0, &mut host)).collect();
+        assert_eq!(ninth.iter().filter(|&&path| path == PathId(5)).count(), 1);
+    }
+
+    #[test]
+    fn penalties_add_up_to_the_most() {
+        let mut host = Host::new(1);
+        let mut picker = picker(16, Forgives::First, &mut host);
+        picker.hear(PathId(5), PathNews::Silent);
+        picker.hear(PathId(5), PathNews::Marked);
+        picker.hear(PathId(6), PathNews::Good);
+        assert_eq!((picker.round.penalty(PathId(5)), picker.round.penalty(PathId(6))), (15, 0));
+    }
+
+    #[test]
+    fn of_two_neighbours_one_or_both_are_forgiven() {
+        for (forgives, left) in [(Forgives::First, 1), (Forgives::Each, 0)] {
+            let mut host = Host::new(1);
+            let mut picker = picker(16, forgives, &mut host);
+            let first = picker.next();
+            let laps = &picker.round.laps;
+            let second = laps.first_from(laps.after(laps.here())).1;
+            [first, second].into_iter().for_each(|path| picker.hear(path, PathNews::Marked));
+            let third = send(&mut picker, 0, &mut host);
+            assert!(third != first && third != second);
+            let penalties = [first, second].map(|path| picker.round.penalty(path));
+            assert_eq!(penalties, [0, left]);
+        }
+    }
+
+    #[test]
+    fn where_all_have_penalties_packets_leave_all_the_same() {
+        let mut host = Host::new(1);
+        let mut picker = picker(4, Forgives::First, &mut host);
+        (0..4).for_each(|path| picker.hear(PathId(path), PathNews::Silent));
+        let sent: Vec<PathId> = (0..200).map(|_| send(&mut picker, 0, &mut host)).collect();
+        assert!((0..4).all(|path| sent.contains(&PathId(path))), "{sent:?}");
+    }
+}

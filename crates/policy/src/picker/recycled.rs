@@ -1,0 +1,247 @@
+//! REPS, recycled entropy packet spraying (Bonato et al., arXiv 2407.21625), with its limits as parameters: paths that came
+//! back unmarked are taken again, once each; without one, any path. The scheme `reps` has the same with a window of its own.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use pathweave_units::{Duration, PathId, Rng, Time};
+
+use super::news::PathNews;
+use super::{PathPicker, PathSet};
+use crate::error::check;
+use crate::fluid::{Spread, Spreads};
+use crate::{ConfigError, Feedback, PathView, PolicyCx, PolicyEnv, Sent, Want};
+
+/// Parameters of [`Recycled`]. Defaults are uet-htsim's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RecycledConfig {
+    /// Paths remembered (8).
+    pub ring: u8,
+    /// After a timeout only paths that once worked are taken, for this long (10 ms; the paper: 100 us).
+    pub freeze: Duration,
+    /// Packets that take any path at the start (0; the paper: a bandwidth-delay product).
+    pub explore_first: u32,
+    /// The same when a freeze has ended, which also empties the ring (16).
+    pub explore_after: u32,
+}
+
+impl Default for RecycledConfig {
+    fn default() -> Self {
+        RecycledConfig { ring: 8, freeze: Duration::from_ms(10), explore_first: 0, explore_after: 16 }
+    }
+}
+
+impl RecycledConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        check(self.ring > 0, "ring", self.ring, "1 to 255")?;
+        check(self.freeze <= Duration::from_ms(10_000), "freeze", self.freeze, "at most 10s")
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Entry {
+    path: PathId,
+    /// Came back unmarked and has not been taken since.
+    fresh: bool,
+}
+
+/// State of one queue pair.
+#[derive(Clone, Debug)]
+pub struct Recycled {
+    // Apart, because most queue pairs have another picker.
+    state: Box<State>,
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    config: RecycledConfig,
+    paths: PathSet,
+    ring: Box<[Entry]>,
+    /// Where the next one is written; how many have been, at most all; and how many in a row up to `head` are fresh.
+    head: usize,
+    filled: usize,
+    fresh: usize,
+    exploring: u32,
+    frozen_until: Option<Time>,
+    /// While frozen, the one taken next.
+    frozen_at: usize,
+    /// Any path, drawn ahead, so that asking changes nothing.
+    any: PathId,
+}
+
+impl Recycled {
+    /// A queue pair of this environment.
+    pub fn new(config: &RecycledConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
+        let paths = PathSet::all(env.paths);
+        let any = paths.draw(rng);
+        let state = State {
+            config: *config,
+            paths,
+            ring: vec![Entry::default(); usize::from(config.ring)].into_boxed_slice(),
+            head: 0,
+            filled: 0,
+            fresh: 0,
+            exploring: config.explore_first,
+            frozen_until: None,
+            frozen_at: 0,
+            any,
+        };
+        Recycled { state: Box::new(state) }
+    }
+}
+
+/// Where a path comes from.
+enum From {
+    Anywhere,
+    /// The oldest fresh one.
+    Fresh(usize),
+    Frozen(usize),
+}
+
+impl State {
+    fn source(&self) -> From {
+        let size = self.ring.len();
+        match self.frozen_until {
+            _ if self.exploring > 0 || self.filled == 0 => From::Anywhere,
+            Some(_) => From::Frozen(self.frozen_at % self.filled),
+            None if self.fresh == 0 => From::Anywhere,
+            None => From::Fresh((self.head + size - self.fresh) % size),
+        }
+    }
+
+    fn next(&self) -> PathId {
+        match self.source() {
+            From::Anywhere => self.any,
+            From::Fresh(at) | From::Frozen(at) => self.ring[at].path,
+        }
+    }
+
+    fn sent(&mut self, rng: &mut Rng) {
+        match self.source() {
+            From::Anywhere => {
+                self.exploring = self.exploring.saturating_sub(1);
+                self.any = self.paths.draw(rng);
+            }
+            From::Fresh(at) => self.take(at),
+            From::Frozen(at) => {
+                self.take(at);
+                self.frozen_at = (at + 1) % self.filled;
+            }
+        }
+    }
+
+    fn take(&mut self, at: usize) {
+        let entry = &mut self.ring[at];
+        self.fresh -= usize::from(core::mem::take(&mut entry.fresh));
+    }
+
+    fn hear(&mut self, now: Time, path: PathId, news: PathNews) {
+        if news == PathNews::Silent && self.frozen_until.is_none() && self.exploring == 0 {
+            self.frozen_until = Some(now.saturating_add(self.config.freeze));
+        }
+        if self.frozen_until.is_some_and(|until| now > until) {
+            self.ring.fill(Entry::default());
+            (self.head, self.filled, self.fresh, self.frozen_at) = (0, 0, 0, 0);
+            self.frozen_until = None;
+            self.exploring = self.config.explore_after;
+        }
+        if news == PathNews::Good && self.paths.contains(path) {
+            let entry = &mut self.ring[self.head];
+            self.fresh += usize::from(!entry.fresh);
+            *entry = Entry { path, fresh: true };
+            self.head = (self.head + 1) % self.ring.len();
+            self.filled = (self.filled + 1).min(self.ring.len());
+        }
+    }
+}
+
+impl Spreads for Recycled {
+    const SPREAD: Spread = Spread::Balanced;
+}
+
+impl PathPicker for Recycled {
+    crate::ignores!(on_open, on_close);
+    #[inline]
+    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.state.next()
+    }
+    #[inline]
+    fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
+        self.state.sent(cx.rng);
+        0
+    }
+    #[inline]
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
+        if let Some(news) = PathNews::of(feedback) {
+            self.state.hear(now, feedback.path, news);
+        }
+    }
+    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
+        let state = &mut *self.state;
+        state.paths = PathSet::usable(paths);
+        state.any = state.paths.keep_or_draw(state.any, cx.rng);
+        for entry in &mut state.ring {
+            entry.path = state.paths.keep_or_draw(entry.path, cx.rng);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::send;
+    use super::*;
+    use crate::testing::{Host, Scenario};
+    use std::vec::Vec;
+
+    fn picker(host: &mut Host) -> Recycled {
+        let env = PolicyEnv { paths: 16_384, ..Scenario::steady().env };
+        Recycled::new(&RecycledConfig::default(), &env, &mut host.rng)
+    }
+    fn sends(picker: &mut Recycled, packets: usize, host: &mut Host) -> Vec<u16> {
+        (0..packets).map(|_| send(picker, 0, host).0).collect()
+    }
+
+    #[test]
+    fn what_came_back_is_taken_once_the_oldest_first() {
+        let mut host = Host::new(1);
+        let mut picker = picker(&mut host);
+        for path in [11, 12, 13] {
+            picker.state.hear(Time::ZERO, PathId(path), PathNews::Good);
+        }
+        picker.state.hear(Time::ZERO, PathId(14), PathNews::Marked);
+        let sent = sends(&mut picker, 6, &mut host);
+        assert_eq!(sent[..3], [11, 12, 13]);
+        // Random ones of 16,384.
+        assert!(sent[3..].iter().all(|path| ![11, 12, 13, 14].contains(path)), "{sent:?}");
+    }
+
+    #[test]
+    fn the_newest_eight_are_kept() {
+        let mut host = Host::new(1);
+        let mut picker = picker(&mut host);
+        (0..11).for_each(|path| picker.state.hear(Time::ZERO, PathId(path), PathNews::Good));
+        assert_eq!(sends(&mut picker, 8, &mut host), [3, 4, 5, 6, 7, 8, 9, 10]);
+        assert_eq!(picker.state.fresh, 0);
+    }
+
+    #[test]
+    fn frozen_it_goes_round_and_starts_anew_when_that_ends() {
+        let mut host = Host::new(1);
+        let mut picker = picker(&mut host);
+        (0..3).for_each(|path| picker.state.hear(Time::ZERO, PathId(path), PathNews::Good));
+        picker.state.hear(Time::from_us(1), PathId(9), PathNews::Silent);
+        assert_eq!(sends(&mut picker, 5, &mut host), [0, 1, 2, 0, 1]);
+        // What comes back is written all the same.
+        picker.state.hear(Time::from_us(2), PathId(7), PathNews::Good);
+        assert_eq!(sends(&mut picker, 3, &mut host), [2, 7, 0]);
+        picker.state.hear(Time::from_us(10_002), PathId(5), PathNews::Good);
+        // Sixteen explore, then what has come back since.
+        let sent = sends(&mut picker, 17, &mut host);
+        assert!(sent[..16].iter().all(|path| ![0, 1, 2, 5, 7].contains(path)), "{sent:?}");
+        assert_eq!(sent[16], 5);
+    }
+}

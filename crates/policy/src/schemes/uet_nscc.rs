@@ -1,0 +1,32 @@
+//! Ultra Ethernet with sender-based congestion control.
+
+use pathweave_units::{Bytes, Duration};
+
+use super::{SchemeInfo, common};
+use crate::cc::{CcConfig, NsccConfig};
+use crate::picker::{PenaltiesConfig, PickerConfig};
+use crate::{AckPolicy, PolicyConfig, Scheme, SplitConfig};
+
+pub(super) const INFO: SchemeInfo = SchemeInfo {
+    name: "uet-nscc",
+    aliases: &["nscc"],
+    help: "Ultra Ethernet's NSCC: a window in bytes for delay and ECN, paths recycled or by a bitmap, ACKs by bytes; made for trimming",
+    source: "Ultra Ethernet 1.0 as uet-htsim 40ccb05 has it; losses that no trim tells of are found by time",
+    make: scheme,
+};
+
+/// Entropy values of a queue pair.
+const PATHS: u16 = 64;
+
+/// Of new packets, for an acknowledgement: four of 4,150 bytes.
+const ACK_BYTES: u64 = 16_384;
+
+/// Senders ask for acknowledgements that they wait for. This one is for those of slow applications.
+const ACK_DELAY: Duration = Duration::from_us(10);
+
+fn scheme() -> Scheme {
+    let cc = CcConfig::Nscc(NsccConfig::default());
+    let picker = PickerConfig::Mixed(PenaltiesConfig::default());
+    let acks = AckPolicy::by_bytes(Bytes::new(ACK_BYTES), ACK_DELAY);
+    Scheme { paths: PATHS, acks, ..common::clocked(PolicyConfig::Split(SplitConfig { cc, picker })) }
+}

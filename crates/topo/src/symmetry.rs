@@ -1,0 +1,175 @@
+//! Symmetries: ways to exchange hosts and switches that leave a network as it is.
+
+use std::collections::BTreeMap;
+
+use pathweave_units::HostId;
+
+use crate::graph::{Link, NodeId, PortRef, Topology};
+
+/// Names nodes anew so that the network is the same as before: what is linked stays linked, at the same rate and delay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symmetry {
+    /// By node: which one takes its place.
+    image: Vec<NodeId>,
+    /// By node, the first entry of `ports`.
+    first: Vec<u32>,
+    /// By port of each node: which port of the image takes its place.
+    ports: Vec<u16>,
+}
+
+/// What a link is, apart from what it connects.
+fn nature(link: &Link) -> (u64, u64, u64) {
+    (link.rate.as_bps(), link.delay.as_ps(), link.error_rate.to_bits())
+}
+
+impl Symmetry {
+    /// The symmetry that exchanges hosts so: `hosts[h]` takes the place of host `h`. `None` if there is none, or none that is
+    /// found: each switch is taken to the one that the same ports lead to from the hosts up, as regular networks number
+    /// theirs, and then every link is checked.
+    ///
+    /// Panics unless there is a number for each host.
+    pub fn of_hosts(topology: &Topology, hosts: &[u32]) -> Option<Symmetry> {
+        assert_eq!(hosts.len(), topology.hosts() as usize, "one for each host");
+        let image = images(topology, hosts)?;
+        let mut first = Vec::with_capacity(image.len());
+        let mut ports = Vec::with_capacity(2 * topology.links().len());
+        for node in (0..topology.nodes()).map(NodeId) {
+            first.push(ports.len() as u32);
+            ports.extend(images_of_ports(topology, &image, node)?);
+        }
+        Some(Symmetry { image, first, ports })
+    }
+
+    /// What takes the place of a node.
+    pub fn node(&self, node: NodeId) -> NodeId {
+        self.image[node.index()]
+    }
+
+    /// What takes the place of a host: a host.
+    pub fn host(&self, host: HostId) -> HostId {
+        HostId(self.image[host.index()].0)
+    }
+
+    /// The port of [`Symmetry::node`] that takes the place of this one.
+    pub fn port(&self, node: NodeId, port: u16) -> u16 {
+        self.ports[self.first[node.index()] as usize + usize::from(port)]
+    }
+}
+
+/// The image of each node, if every node is the image of one.
+fn images(topology: &Topology, hosts: &[u32]) -> Option<Vec<NodeId>> {
+    let mut image: Vec<Option<NodeId>> = vec![None; topology.nodes() as usize];
+    let mut taken = vec![false; image.len()];
+    let mut known = Vec::with_capacity(image.len());
+    for (host, &other) in (0..).map(NodeId).zip(hosts) {
+        if other >= topology.hosts() || std::mem::replace(&mut taken[other as usize], true) {
+            return None;
+        }
+        image[host.index()] = Some(NodeId(other));
+        known.push(host);
+    }
+    // Each node tells the images of the switches at its ports; the first that reaches a switch says.
+    let mut next = 0;
+    while let Some(&node) = known.get(next) {
+        next += 1;
+        let there = image[node.index()].expect("what is known has an image");
+        for (here, there) in topology.ports(node).iter().zip(topology.ports(there)) {
+            if image[here.peer.index()].is_some() {
+                continue;
+            }
+            if topology.is_host(there.peer) || std::mem::replace(&mut taken[there.peer.index()], true) {
+                return None;
+            }
+            image[here.peer.index()] = Some(there.peer);
+            known.push(here.peer);
+        }
+    }
+    image.into_iter().collect()
+}
+
+/// The image of each port of a node: of its links to the image of a neighbour, in their order. `None` if a link has none.
+fn images_of_ports(topology: &Topology, image: &[NodeId], node: NodeId) -> Option<Vec<u16>> {
+    let there = topology.ports(image[node.index()]);
+    if there.len() != topology.ports(node).len() {
+        return None;
+    }
+    let key = |peer: NodeId, port: &PortRef| (peer, nature(topology.link(port.link)));
+    let mut left: BTreeMap<_, Vec<u16>> = BTreeMap::new();
+    for (number, port) in (0u16..).zip(there).collect::<Vec<_>>().into_iter().rev() {
+        left.entry(key(port.peer, port)).or_default().push(number);
+    }
+    let of = |port: &PortRef| left.get_mut(&key(image[port.peer.index()], port))?.pop();
+    topology.ports(node).iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::{FatTree, TopologyConfig};
+
+    fn leaves() -> Topology {
+        let config: TopologyConfig = serde_json::from_value(serde_json::json!({
+            "kind": "leaf-spine", "leaves": 4, "spines": 2, "hosts_per_leaf": 4
+        }))
+        .unwrap();
+        config.build(Path::new("")).unwrap()
+    }
+
+    /// Every link has an image between the images of its ends, at the ports that are said to be.
+    fn check(topology: &Topology, symmetry: &Symmetry) {
+        for node in (0..topology.nodes()).map(NodeId) {
+            for (number, port) in (0..).zip(topology.ports(node)) {
+                let image = topology.ports(symmetry.node(node))[usize::from(symmetry.port(node, number))];
+                assert_eq!(image.peer, symmetry.node(port.peer));
+                assert_eq!(image.peer_port, symmetry.port(port.peer, port.peer_port));
+                assert_eq!(nature(topology.link(image.link)), nature(topology.link(port.link)));
+            }
+        }
+    }
+
+    #[test]
+    fn leaves_and_hosts_of_a_leaf_change_places() {
+        let topology = leaves();
+        let leaf_on: Vec<u32> = (0..16).map(|host| (host + 4) % 16).collect();
+        let symmetry = Symmetry::of_hosts(&topology, &leaf_on).expect("leaves are alike");
+        check(&topology, &symmetry);
+        assert_eq!(symmetry.host(HostId(15)), HostId(3));
+        assert_eq!(symmetry.node(topology.switch_node(3)), topology.switch_node(0));
+        // Neighbours of a leaf.
+        let swapped: Vec<u32> = (0..16).map(|host| host ^ 1).collect();
+        let symmetry = Symmetry::of_hosts(&topology, &swapped).expect("hosts of a leaf are alike");
+        check(&topology, &symmetry);
+        assert_eq!(symmetry.node(topology.switch_node(2)), topology.switch_node(2));
+    }
+
+    #[test]
+    fn what_tears_a_leaf_apart_is_none() {
+        let topology = leaves();
+        let by_one: Vec<u32> = (0..16).map(|host| (host + 1) % 16).collect();
+        assert_eq!(Symmetry::of_hosts(&topology, &by_one), None);
+        let twice: Vec<u32> = (0..16).map(|host| host / 2).collect();
+        assert_eq!(Symmetry::of_hosts(&topology, &twice), None);
+    }
+
+    #[test]
+    fn pods_of_a_fat_tree_change_places_whole() {
+        let topology = TopologyConfig::FatTree(FatTree::k_ary(4)).build(Path::new("")).unwrap();
+        let by = |shift: u32| (0..16).map(|host| (host + shift) % 16).collect::<Vec<u32>>();
+        check(&topology, &Symmetry::of_hosts(&topology, &by(4)).expect("pods are alike"));
+        // From switch to switch some stay in their pod and some do not.
+        assert_eq!(Symmetry::of_hosts(&topology, &by(2)), None);
+    }
+
+    #[test]
+    fn a_slow_link_has_no_other_to_take_its_place() {
+        let topology = leaves();
+        let mut links = topology.links().to_vec();
+        let uplink = links.iter().position(|link| !topology.is_host(link.a) && !topology.is_host(link.b));
+        links[uplink.expect("leaves have uplinks")].rate = pathweave_units::Rate::from_gbps(1);
+        let topology = Topology::new("slow", 16, topology.switches().to_vec(), links).unwrap();
+        let leaf_on: Vec<u32> = (0..16).map(|host| (host + 4) % 16).collect();
+        assert_eq!(Symmetry::of_hosts(&topology, &leaf_on), None);
+    }
+}

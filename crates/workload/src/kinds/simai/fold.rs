@@ -1,0 +1,125 @@
+//! Which ranks of a training job are alike.
+//!
+//! Two kinds of exchange carry groups to groups: all tensor ranks of each group move on by so many, or all data-parallel
+//! replicas by so many whole expert-parallel groups. Where the network is unchanged by it, and no collective tells its
+//! ranks apart by more than their order around a ring, everybody does after it what another one did before.
+
+use std::ops::Range;
+
+use pathweave_topo::{Symmetry, Topology};
+use pathweave_units::HostId;
+
+use super::SimAi;
+use super::layout::Layout;
+use super::play::plan;
+use crate::files::{SimAiComm, SimAiFile, Span};
+use crate::fold::Folding;
+
+/// The GPUs that are played: each stands for those that are alike.
+pub(super) struct Alike {
+    /// By GPU.
+    representative: Vec<usize>,
+    /// How many each stands for.
+    order: usize,
+}
+
+impl Alike {
+    /// Everybody stands for itself.
+    pub(super) fn none(gpus: usize) -> Self {
+        Alike { representative: (0..gpus).collect(), order: 1 }
+    }
+    pub(super) fn order(&self) -> usize {
+        self.order
+    }
+    pub(super) fn representative(&self, gpu: usize) -> usize {
+        self.representative[gpu]
+    }
+    pub(super) fn is_played(&self, gpu: usize) -> bool {
+        self.representative[gpu] == gpu
+    }
+}
+
+/// An exchange of all GPUs.
+#[derive(Clone, Copy)]
+enum Move {
+    /// Each tensor rank to the one so many further on in its group.
+    Tensor(usize),
+    /// Each replica to the one so many expert-parallel groups further on.
+    Data(usize),
+}
+
+impl Move {
+    fn gpu(self, layout: &Layout, gpu: usize) -> usize {
+        let Layout { tp, ep, dp, .. } = *layout;
+        let (tensor, data, stage) = (gpu % tp, gpu / tp % dp, gpu / tp / dp);
+        let (tensor, data) = match self {
+            Move::Tensor(by) => ((tensor + by) % tp, data),
+            Move::Data(by) => (tensor, (data + by * ep) % dp),
+        };
+        tensor + tp * (data + dp * stage)
+    }
+
+    /// By how many ranks the groups of a span that it carries to themselves are rotated.
+    fn rotates(self, layout: &Layout, span: Span) -> usize {
+        match (self, span) {
+            (Move::Tensor(by), Span::Tp) => by,
+            (Move::Data(by), Span::Dp) => by * layout.ep,
+            (Move::Data(by), Span::DpEp) => by,
+            _ => 0,
+        }
+    }
+}
+
+/// The largest set of exchanges that change nothing, and what it makes alike. `Err`: why nothing is.
+pub(super) fn find(
+    config: &SimAi,
+    topology: &Topology,
+    (file, layout): (&SimAiFile, &Layout),
+    hosts: &[u32],
+    batches: &[Range<usize>],
+) -> Result<(Alike, Folding), String> {
+    let comms: Vec<SimAiComm> = batches
+        .iter()
+        .flat_map(|layers| &file.layers[layers.clone()])
+        .flat_map(|layer| [layer.forward.comm, layer.input_grad.comm, layer.weight_grad.comm])
+        .flatten()
+        .filter(|comm| layout.ranks(comm.over) > 1)
+        .collect();
+    let is_alike = |by: Move| {
+        let unchanged = |comm: &SimAiComm| {
+            let ranks = layout.ranks(comm.over);
+            plan(config, *comm, ranks).is_unchanged_by_rotation(by.rotates(layout, comm.over))
+        };
+        if !comms.iter().all(unchanged) {
+            return None;
+        }
+        let mut moved: Vec<u32> = (0..topology.hosts()).collect();
+        for (gpu, &host) in hosts.iter().enumerate() {
+            moved[host as usize] = hosts[by.gpu(layout, gpu)];
+        }
+        Symmetry::of_hosts(topology, &moved)
+    };
+    let (tp, blocks) = (layout.tp, layout.dp / layout.ep);
+    let smallest = |all: usize, of: fn(usize) -> Move| {
+        (1..all).filter(|by| all.is_multiple_of(*by)).find_map(|by| Some((by, is_alike(of(by))?)))
+    };
+    let (tensor, data) = (smallest(tp, Move::Tensor), smallest(blocks, Move::Data));
+    if tensor.is_none() && data.is_none() {
+        let why = "no exchange of tensor ranks or of data-parallel replicas leaves both the network and all collectives as they are";
+        return Err(why.to_owned());
+    }
+    let by = [&tensor, &data].map(|found| found.as_ref().map(|(by, _)| *by));
+    let [tensor_ranks, block_ranks] = [by[0].unwrap_or(tp), by[1].unwrap_or(blocks)];
+    let order = tp / tensor_ranks * (blocks / block_ranks);
+    let of_gpu = |gpu: usize| {
+        let (tensor, data, stage) = (gpu % tp, gpu / tp % layout.dp, gpu / tp / layout.dp);
+        tensor % tensor_ranks + tp * (data % (block_ranks * layout.ep) + layout.dp * stage)
+    };
+    let mut representative: Vec<HostId> = (0..topology.hosts()).map(HostId).collect();
+    for (gpu, &host) in hosts.iter().enumerate() {
+        representative[host as usize] = HostId(hosts[of_gpu(gpu)]);
+    }
+    let symmetries = [tensor, data].into_iter().flatten().map(|(_, symmetry)| symmetry).collect();
+    let alike = Alike { representative: (0..layout.gpus()).map(of_gpu).collect(), order };
+    Ok((alike, Folding { representative, symmetries, order: order as u32 }))
+}
