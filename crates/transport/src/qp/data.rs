@@ -150,13 +150,13 @@ impl<P: Policy> Qp<P> {
             self.counters.marked_received += 1;
             self.notify_congestion(now, path, common);
         }
-        match self.receive.recovery.judge(data.psn) {
+        match self.receive.recovery.judge(now, data.psn) {
             Arrival::Duplicate => {
                 self.counters.rare().duplicates += 1;
                 self.acknowledge(now, data, path, ce, Haste::AtOnce, common);
             }
             Arrival::InOrder | Arrival::Ahead => {
-                self.receive.recovery.misses(data.psn);
+                self.receive.recovery.misses(now, data.psn);
                 self.nack_of(data.psn, path, NackReason::Trimmed(at), ce, common);
             }
             Arrival::Refused { reason, tell } => {

@@ -73,15 +73,18 @@ impl Receiver {
         } else {
             let tell = now >= self.tell_from;
             if tell {
-                self.tell_from = self.repeat.map_or(Time::MAX, |repeat| now.saturating_add(repeat));
+                self.told(now);
             }
             Arrival::Refused { reason: NackReason::Sequence, tell }
         }
     }
     /// The sender is told of the packet at the gap.
-    pub(super) fn misses(&mut self, psn: u64) {
+    pub(super) fn misses(&mut self, now: Time, psn: u64) {
         debug_assert_eq!(psn, self.expected);
-        self.complained = true;
+        self.told(now);
+    }
+    fn told(&mut self, now: Time) {
+        self.tell_from = self.repeat.map_or(Time::MAX, |repeat| now.saturating_add(repeat));
     }
     pub(super) fn accept(&mut self, psn: u64) {
         debug_assert_eq!(psn, self.expected);

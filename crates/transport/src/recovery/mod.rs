@@ -236,9 +236,9 @@ impl Receiver {
         }
     }
     /// A packet that was judged `InOrder` or `Ahead` is not there, and the sender will be told so.
-    pub(crate) fn misses(&mut self, psn: u64) {
+    pub(crate) fn misses(&mut self, now: Time, psn: u64) {
         match self {
-            Receiver::GoBackN(receiver) => receiver.misses(psn),
+            Receiver::GoBackN(receiver) => receiver.misses(now, psn),
             Receiver::SelectiveRepeat(_) => {}
         }
     }
