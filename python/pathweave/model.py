@@ -81,6 +81,7 @@ __all__ = [
     "FlowSpec",
     "FlowsWorkload",
     "Fold",
+    "Forgives",
     "Forwarding",
     "ForwardingConfig",
     "Framing",
@@ -114,6 +115,7 @@ __all__ = [
     "Margin",
     "MarkAt",
     "MarkedRate",
+    "MixedPicker",
     "Model",
     "MoeWorkload",
     "MprdmaPolicy",
@@ -122,6 +124,8 @@ __all__ = [
     "NextHopsRouting",
     "Nic",
     "NoneCc",
+    "NsccCc",
+    "NsccProfile",
     "Nsf",
     "Observe",
     "OnSwitch",
@@ -138,6 +142,8 @@ __all__ = [
     "Pattern",
     "PauseStormFault",
     "PausesJitter",
+    "Penalties",
+    "PenaltiesPicker",
     "PermutationWorkload",
     "Pfc",
     "Picker",
@@ -154,6 +160,8 @@ __all__ = [
     "RateCut",
     "Reaction",
     "Recovery",
+    "Recycled",
+    "RecycledPicker",
     "ReflexPolicy",
     "Reordering",
     "Repair",
@@ -204,6 +212,7 @@ __all__ = [
     "TrainingWorkload",
     "TransformerModel",
     "TransformerWorkload",
+    "Trim",
     "UdmpLate",
     "UdmpPolicy",
     "UdmpVariant",
@@ -223,6 +232,11 @@ class AckPolicy(Table):
     """When the receiver acknowledges.
 
     Args:
+        every_bytes: Absent: packets count. Given: an acknowledgement for so many bytes of new packets, headers and gaps
+            included, whatever `every_packets` says; and at once for the first packet of a queue pair, for marked ones,
+            for what arrives twice or was sent again, for those with which the sender asks, and when such a one stops
+            being ahead of a gap. Senders ask where they may send no more, or have no more (Ultra Ethernet 1.0, section
+            3.6.12).
         every_packets: Data packets an acknowledgement; 1 is one for each. Acknowledged at once are the last packet of a
             message, what arrives twice, what was sent again while packets are missing, the packet that proves one lost
             (`recovery.reorder_packets`), and what completes a message. Packets out of order are not: the
@@ -230,6 +244,7 @@ class AckPolicy(Table):
         max_delay: A delayed acknowledgement leaves at the latest after this time.
     """
 
+    every_bytes: Size | None = None
     every_packets: int | None = None
     max_delay: Time | None = None
 
@@ -355,6 +370,52 @@ class DctcpRateCc(Table):
     increase: Rate | None = None
     min_rate: Rate | None = None
     window: Window | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class NsccCc(Table):
+    """NSCC, Ultra Ethernet's: a window in bytes, driven by delay and marks together.
+
+    Args:
+        apply_packets: Packets acknowledged after which increases are applied (8). Default 8.0.
+        collapse_delay: Quick adapt: a queueing delay of more than this many targets is as bad as a trim (4). Default
+            4.0.
+        collapse_share: Quick adapt: only if less than this share of the largest window came through (0.125). Default
+            0.125.
+        constant_increase: eta: packets added once a round trip whatever the delay (0.15). Default 0.15.
+        decrease: gamma: decrease for each share of the average delay above the target (0.8). Default 0.8.
+        delay_gain: Weight of the newest queueing delay in its average (0.0125). Default 0.0125.
+        delay_target: Target of the queueing delay, in idle round-trip times. Absent: 0.75 where switches trim,
+            otherwise 1.
+        fair_increase: fi: packets added a round trip when unmarked above the target (5). Default 5.0.
+        fast_delay: Below it nothing queues (1 us, whatever the network). Default "1us".
+        fast_increase: Share of the bytes acknowledged that is added once a window of them has met a delay below
+            `fast_delay` (0.25). Default 0.25.
+        max_bdp: Largest window, which is also the first, in bandwidth-delay products (1.5). Default 1.5.
+        max_decrease: Most of the window that goes at once (0.5). Default 0.5.
+        network_rtt: Round-trip time of the idle network, from which target, largest window and increases are reckoned.
+            Absent: that of the pair of hosts. uet-htsim has that of the longest path of the network for every pair.
+        profile: Where simulator and specification differ. Default "htsim".
+        proportional_increase: alpha: packets added a round trip while nothing queues (4); in proportion to what is left
+            of the target. Default 4.0.
+    """
+
+    kind: ClassVar[str | None] = "nscc"
+    apply_packets: float | None = None
+    collapse_delay: float | None = None
+    collapse_share: float | None = None
+    constant_increase: float | None = None
+    decrease: float | None = None
+    delay_gain: float | None = None
+    delay_target: float | None = None
+    fair_increase: float | None = None
+    fast_delay: Time | None = None
+    fast_increase: float | None = None
+    max_bdp: float | None = None
+    max_decrease: float | None = None
+    network_rtt: Time | None = None
+    profile: NsccProfile | None = None
+    proportional_increase: float | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -1116,6 +1177,25 @@ class LapsPathSet(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class Penalties(Table):
+    """Parameters of [`Penalties`].
+
+    Args:
+        forgives: Which of the paths passed over on the way to the next packet's is forgiven one. Default "first".
+        marked: Penalty of a path for a marked packet (1). Default 1.
+        most: The most it can be (15). Default 15.
+        refused: For one that was trimmed before the last hop, or found to be lost (4). Default 4.
+        silent: For one of which nothing was heard in time (15). Default 15.
+    """
+
+    forgives: Forgives | None = None
+    marked: int | None = None
+    most: int | None = None
+    refused: int | None = None
+    silent: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class Pfc(Table):
     """Priority flow control (IEEE 802.1Qbb) with a dynamic threshold per ingress port and class.
 
@@ -1137,6 +1217,39 @@ class Pfc(Table):
     headroom: Size | None = None
     storm_after: Time | None = None
     xon_gap: Size | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class PenaltiesPicker(Table):
+    """The same, passing over paths with penalties for marks, trims and losses (Ultra Ethernet's bitmap).
+
+    Args:
+        penalties: Parameters of [`Penalties`].
+    """
+
+    penalties: Penalties | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class RecycledPicker(Table):
+    """REPS: a path that came back unmarked is taken again, once; without one, any.
+
+    Args:
+        recycled: Parameters of [`Recycled`]. Defaults are uet-htsim's.
+    """
+
+    recycled: Recycled | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class MixedPicker(Table):
+    """A path that came back unmarked; without one, the bitmap's next (uet-htsim's default).
+
+    Args:
+        mixed: Parameters of [`Penalties`].
+    """
+
+    mixed: Penalties | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -1488,6 +1601,24 @@ class PathOrderRecovery(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class Recycled(Table):
+    """Parameters of [`Recycled`]. Defaults are uet-htsim's.
+
+    Args:
+        explore_after: The same when a freeze has ended, which also empties the ring (16). Default 16.
+        explore_first: Packets that take any path at the start (0; the paper: a bandwidth-delay product). Default 0.
+        freeze: After a timeout only paths that once worked are taken, for this long (10 ms; the paper: 100 us). Default
+            "10ms".
+        ring: Paths remembered (8). Default 8.
+    """
+
+    explore_after: int | None = None
+    explore_first: int | None = None
+    freeze: Time | None = None
+    ring: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class SilentReordering(Table):
     """Nothing: the sender finds losses by itself."""
 
@@ -1747,7 +1878,7 @@ class Switch(Table):
         buffer: Packet memory shared by all ports of a switch. Default 32 MB (UDMP, DLBF and HPCC set-ups).
         ecn: Congestion marking of the data classes.
         egress_alpha: Share of the free buffer one lossy egress queue may fill before packets are dropped. Default 1.0
-            (dynamic threshold of Choudhury and Hahne, 1998).
+            (dynamic threshold of Choudhury and Hahne, 1998). Where switches trim, `trim.queue` takes its place.
         external: External switches, which join data centres: their buffer, and what they do beyond switching.
         forwarding: Load balancing in the switches.
         hash: Seeds of the hash that chooses among equal-cost next hops, where no other load balancing does. Default
@@ -1755,6 +1886,7 @@ class Switch(Table):
         pfc: Priority flow control for the data classes.
         reroute_after: Time from a link or switch failing (or coming back) until routing everywhere avoids (or uses) it
             again. Default 1 ms; until then packets for a dead link are lost.
+        trim: Trimming of data packets for which a port has no room.
         weights: Data classes and their weights: class i gets `weights[i]` shares of what strict-priority control
             traffic leaves. Default one class. At most 7.
     """
@@ -1768,6 +1900,7 @@ class Switch(Table):
     hash: EcmpHash | None = None
     pfc: Pfc | None = None
     reroute_after: Time | None = None
+    trim: Trim | None = None
     weights: list[int] | None = None
 
 
@@ -2293,6 +2426,33 @@ class PresetTopology(Table):
     wan_pfc: bool | None = None
     wan_rate: Rate | None = None
     wiring_seed: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Trim(Table):
+    """What switches do with data packets for which a port has no room, where they trim instead of dropping. It takes
+    the place of `egress_alpha`; with `pfc` there is nothing to trim.
+
+    Args:
+        arriving: Share of trims that fall on the packet that arrives; the others fall on the newest one in the queue,
+            and the one that arrives takes its place. Default 0.5 (uet-htsim).
+        enabled: Whether switches trim. Default false. Needs `pfc.enabled = false`.
+        header_queue: Headers and control packets that a port may hold at `reference_rate`; beyond it they are lost.
+            Absent: twice `queue` (uet-htsim).
+        queue: Data that a port may hold at `reference_rate`, with the packet it sends. Default 178450 B: 43 packets of
+            4150 bytes, a bandwidth-delay product of 14 us at 100 Gb/s (uet-htsim).
+        reference_rate: Rate of a port at which `queue` and `header_queue` hold. Default 100 Gb/s.
+        size: Bytes on the link of what is left of a packet. Default 64 B (uet-htsim); SAI's is 128.
+        thresholds: Whether ports of other rates scale them. Default they do.
+    """
+
+    arriving: float | None = None
+    enabled: bool | None = None
+    header_queue: Size | None = None
+    queue: Size | None = None
+    reference_rate: Rate | None = None
+    size: Size | None = None
+    thresholds: Thresholds | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2868,7 +3028,7 @@ Calibrate: TypeAlias = Literal["off", "prefix"]
 
 
 # A congestion control with its parameters.
-Cc: TypeAlias = NoneCc | DcqcnCc | DctcpCc | DctcpRateCc | StrackCc | SwiftCc | TimelyCc
+Cc: TypeAlias = NoneCc | DcqcnCc | DctcpCc | DctcpRateCc | NsccCc | StrackCc | SwiftCc | TimelyCc
 
 
 # What an unmarked notice does besides asking for copies.
@@ -3042,6 +3202,12 @@ FlowFormat: TypeAlias = Literal["auto", "csv", "hpcc", "conweave", "htsim"]
 Fold: TypeAlias = Literal["auto", "always", "never"]
 
 
+# Which paths are forgiven when they are passed over.
+# "first": The first one of them (uet-htsim): several bad ones in a row recover slowly.
+# "each": Each of them (EQDS).
+Forgives: TypeAlias = Literal["first", "each"]
+
+
 # How a switch chooses among equal-cost next hops.
 # "ecmp": By a hash of source, destination and path entropy.
 # "wcmp": By that hash, with shares by the capacity that each next hop has to the destination (WCMP, EuroSys 2014).
@@ -3157,6 +3323,8 @@ SchemeName: TypeAlias = Literal[
     "swift-rps",
     "reps",
     "strack",
+    "uet-nscc",
+    "nscc",
     "weave",
     "timely",
     "swift",
@@ -3189,6 +3357,14 @@ SchemeName: TypeAlias = Literal[
     "xrc",
     "rd",
 ]
+
+
+# Whose rules, where they differ.
+# "htsim": uet-htsim's: an acknowledgement without a measurement counts as one of average delay; a loss that was not
+#   told by a trim does not move the window.
+# "ue1.0": The specification's, as known at second hand: without a measurement the window does not move; a loss takes
+#   its bytes from the window; where switches trim, delay alone does not make it collapse.
+NsccProfile: TypeAlias = Literal["htsim", "ue1.0"]
 
 
 # What leaves on a new path before its data.
@@ -3272,7 +3448,14 @@ Pattern: TypeAlias = Literal["random", "inter-rack", "inter-pod", "shift"]
 # "per_message": Every message takes a random path.
 # "round_robin": Packet after packet takes path after path.
 # "bitmap": Packet after packet takes path after path; a marked one is passed over once.
-Picker: TypeAlias = Literal["ecmp", "wcmp", "rps", "weighted_rps", "per_message", "round_robin", "bitmap"] | PlbPicker
+# "oblivious": Path after path, each lap in an order of its own.
+Picker: TypeAlias = (
+    Literal["ecmp", "wcmp", "rps", "weighted_rps", "per_message", "round_robin", "bitmap", "oblivious"]
+    | PenaltiesPicker
+    | RecycledPicker
+    | MixedPicker
+    | PlbPicker
+)
 
 
 # Which hosts form a group.
