@@ -7,7 +7,7 @@ use pathweave_results::{
     EndReason, EventKind, EventRecord, FlowStatus, RunResult, Situation, Summary, landing_html, report_html,
 };
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/all/support/mod.rs"]
 mod support;
 use support::{Shape, run};
 

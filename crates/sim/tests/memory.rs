@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "the figures are the point")]
 
+#[path = "all/support/mod.rs"]
 mod support;
 
 use std::path::Path;

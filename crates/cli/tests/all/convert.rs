@@ -1,0 +1,220 @@
+//! `pathweave convert` from the outside: what files become, and what is refused.
+
+use std::fs;
+
+use crate::common::{Lab, names, root};
+
+fn text(lab: &Lab, name: &str) -> String {
+    fs::read_to_string(lab.path(name)).unwrap()
+}
+
+fn convert(lab: &Lab, args: &[&str]) -> String {
+    let done = lab.run(&[&["convert"][..], args].concat());
+    assert_eq!(done.code, 0, "{args:?}: {}", done.err);
+    done.out + &done.err
+}
+
+fn refused(lab: &Lab, args: &[&str]) -> String {
+    let before = lab.names();
+    let done = lab.run(&[&["convert"][..], args].concat());
+    assert_eq!(done.code, 2, "{args:?}: {}", done.out);
+    assert_eq!(lab.names(), before, "nothing is written");
+    done.err
+}
+
+fn data(path: &str) -> String {
+    root().join("tests/data").join(path).display().to_string()
+}
+
+#[test]
+fn topologies_there_and_back() {
+    let lab = Lab::new();
+    let fat = data("topology/conweave-fat-k8.txt");
+    let told = convert(&lab, &[&fat, "fat.toml"]);
+    assert!(told.contains("(hpcc-topology) to fat.toml (topology)"), "{told}");
+    convert(&lab, &["fat.toml", "fat.txt"]);
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    // The first 3 + 80 words are counts and switches; each link has five; delays were "1000ns".
+    let (before, after) = (words(&fs::read_to_string(&fat).unwrap()), words(&text(&lab, "fat.txt")));
+    assert_eq!(after.len(), 3 + 80 + 5 * 512);
+    for (a, b) in before.iter().zip(&after) {
+        assert!(a == b || a.parse::<f64>().ok() == b.parse::<f64>().ok(), "{a} and {b}");
+    }
+    convert(&lab, &[&data("topology/simai-4gpu.txt"), "simai.toml"]);
+    convert(&lab, &[&data("topology/htsim-8.topo"), "htsim.toml"]);
+    assert!(text(&lab, "htsim.toml").contains("{ a = \"agg0.0\", b = \"core0\", count = 2 }"));
+    let lab = lab.file(
+        "run.toml",
+        "[topology]\nkind = \"file\"\npath = \"simai.toml\"\n\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n",
+    );
+    let done = lab.run(&["check", "run.toml"]);
+    assert!(
+        done.code == 0 && done.out.contains("hosts: 4, switches: 5, links: 12"),
+        "{}{}",
+        done.out,
+        done.err
+    );
+    // What HPCC has no words for is told, and dropped only when asked to.
+    let told = refused(&lab, &["simai.toml", "back.txt"]);
+    assert!(told.contains("hpcc-topology cannot represent:\n  - names, such as \"nvswitch4\""), "{told}");
+    let told = convert(&lab, &["simai.toml", "back.txt", "--lossy"]);
+    assert!(told.contains("back.txt does not say:\n  - names"), "{told}");
+    assert!(text(&lab, "back.txt").starts_with("9 5 12\n4 5 6 7 8\n0 4 2400Gbps 25ns 0\n"));
+}
+
+#[test]
+fn flows_there_and_back() {
+    let lab = Lab::new().file(
+        "m.cm",
+        "Nodes 16\nConnections 3\nTriggers 1\n0->13 id 1 start 5 size 2000000 recv_done_trigger 1\n\
+         1->2 id 2 start 0 size 10 recv_done_trigger 1\n2->1 id 3 trigger 1 size 20\ntrigger id 1 barrier count 2\n",
+    );
+    convert(&lab, &["m.cm", "m.csv"]);
+    let expected =
+        "src,dst,size_bytes,start_ns,id,after\n0,13,2000000,0.005,1,\n1,2,10,0,2,\n2,1,20,0,3,1 2\n";
+    assert_eq!(text(&lab, "m.csv"), expected);
+    convert(&lab, &["m.csv", "again.cm"]);
+    // Without the header's number of nodes it is the highest and one.
+    assert_eq!(text(&lab, "again.cm"), text(&lab, "m.cm").replace("Nodes 16", "Nodes 14"));
+    let told = refused(&lab, &["m.csv", "flow.txt"]);
+    assert!(told.contains("hpcc-flows cannot represent:\n  - the order of 1 flow behind others"), "{told}");
+    let hpcc = data("flows/hpcc.txt");
+    convert(&lab, &[&hpcc, "h.csv"]);
+    convert(&lab, &["h.csv", "h.txt"]);
+    let first: Vec<String> = fs::read_to_string(&hpcc).unwrap().lines().take(3).map(str::to_owned).collect();
+    let back = text(&lab, "h.txt");
+    assert_eq!(
+        back.lines().map(str::trim).collect::<Vec<_>>(),
+        first.iter().map(|l| l.trim()).collect::<Vec<_>>()
+    );
+    convert(&lab, &["h.csv", "c.out", "--to", "conweave-flows"]);
+    assert!(text(&lab, "c.out").starts_with("2\n2 1 3 200000000 2\n"));
+}
+
+#[test]
+fn ids_and_moments_survive_and_names_are_told() {
+    let text = "Nodes 4\nConnections 3\nTriggers 2\n0->1 id 12 start 0 size 9 send_done_trigger 1\n\
+                1->2 id 7 trigger 1 size 9 recv_done_trigger 2\n2->3 id 9 trigger 2 size 9\n\
+                trigger id 1 oneshot\ntrigger id 2 oneshot\n";
+    let lab = Lab::new()
+        .file("m.cm", text)
+        .file("named.csv", "\u{feff}src,dst,size_bytes,id,after\n0,1,5,first,\n1,0,5,,first\n");
+    convert(&lab, &["m.cm", "m.csv"]);
+    convert(&lab, &["m.csv", "again.cm"]);
+    assert_eq!(self::text(&lab, "again.cm"), text);
+    let told = refused(&lab, &["named.csv", "named.cm"]);
+    assert!(
+        told.contains("htsim-flows cannot represent:\n  - the names of 1 flow, which get numbers"),
+        "{told}"
+    );
+}
+
+/// Simulated time until all is delivered, nanoseconds.
+fn last_ns(lab: &Lab, scenario: &str) -> f64 {
+    let done = lab.run(&["run", scenario, "--out", "out", "--quiet"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    lab.json("out/summary.json")["jobs"]["completion_ns"]["max"].as_f64().unwrap()
+}
+
+#[test]
+fn a_trace_as_flows_takes_as_long() {
+    let star = "[topology]\nkind = \"star\"\nhosts = 8\n\n[[workload]]\n";
+    for (trace, kind, behind_ns, longer) in [
+        // A flow of the list has one delay behind all it waits for: the time of the computation behind what was received
+        // counts from the acknowledgement of what was sent, too.
+        ("scenarios/chakra-ring", "kind = \"chakra\"\ntrace", 0.0, 0.03),
+        ("scenarios/goal-all-reduce.goal", "kind = \"goal\"\nfile", 70_013.76, 0.0),
+    ] {
+        let path = root().join(trace).display().to_string();
+        let lab = Lab::new()
+            .file("trace.toml", format!("{star}{kind} = {path:?}\n"))
+            .file("flows.toml", format!("{star}kind = \"flows\"\nfile = \"f.csv\"\n"));
+        convert(&lab, &[&path, "f.csv", "--lossy"]);
+        let (trace, flows) = (last_ns(&lab, "trace.toml"), last_ns(&lab, "flows.toml"));
+        // Of the schedule all but 50 us before the first message, when the job of the list begins, and 20 us behind the last
+        // is acknowledged, 13.76 ns after its delivery.
+        let more = flows - (trace - behind_ns);
+        assert!((-1e-3..=longer * trace + 1e-3).contains(&more), "{trace} and {flows}");
+        // The whole scenario says the same.
+        convert(&lab, &["trace.toml", "s.csv", "--lossy"]);
+        assert_eq!(text(&lab, "s.csv"), text(&lab, "f.csv"));
+    }
+}
+
+#[test]
+fn what_a_list_does_not_say_is_told() {
+    let lab = Lab::new();
+    let schedule = root().join("scenarios/goal-all-reduce.goal").display().to_string();
+    let told = refused(&lab, &[&schedule, "f.csv"]);
+    assert!(
+        told.contains(
+            "csv cannot represent:\n  - 8 computations behind the last messages\nf.csv was not written"
+        ),
+        "{told}"
+    );
+    let told = convert(&lab, &[&schedule, "f.csv", "--lossy"]);
+    assert!(told.contains("f.csv does not say:\n  - 8 computations"), "{told}");
+    let told = refused(&lab, &[&schedule, "f.cm", "--lossy"]);
+    assert!(told.contains("would have to set off"), "{told}");
+}
+
+#[test]
+fn simai_on_as_many_gpus_as_asked_for() {
+    let lab = Lab::new();
+    let file = data("simai/micro-allreduce-8gpu.txt");
+    convert(&lab, &[&file, "eight.csv", "--lossy"]);
+    let told = refused(&lab, &[&file, "x.csv", "--set", "gpu=4"]);
+    assert!(told.contains("unknown field `gpu`"), "{told}");
+    convert(&lab, &[&file, "hosts.csv", "--set", "hosts=[7,6,5,4,3,2,1,0]", "--lossy"]);
+    let flows = |name: &str| text(&lab, name).lines().count();
+    assert!(flows("eight.csv") > 8);
+    assert_eq!(flows("eight.csv"), flows("hosts.csv"));
+}
+
+#[test]
+fn what_cannot_be_converted_is_told() {
+    let lab =
+        Lab::with_small().file("what.txt", "some words\n").file("bad.csv", "src,dst,size_bytes\n1,1,5\n");
+    let cases: &[(&[&str], &str)] = &[
+        (
+            &["what.txt", "x.toml"],
+            "what.txt: neither its extension nor its first line tells its format; give --from",
+        ),
+        (&["none.cm", "x.csv"], "cannot read none.cm: No such file"),
+        (
+            &["small.toml", "x.dat"],
+            "x.dat: its extension does not tell the format; give --to, one of topology",
+        ),
+        (&["small.toml", "x.txt"], "x.txt: its extension does not tell the format"),
+        (&["small.toml", "x.csv", "--to", "csw"], "--to: no format is named \"csw\"; did you mean \"csv\"?"),
+        (&["small.toml", "x.topo", "--to", "htsim-topology"], "htsim-topology can be read only"),
+        (&["bad.csv", "x.cm"], "bad.csv:2: dst = 1: the same as src"),
+        (&["bad.csv", "x.toml"], "bad.csv is a list of flows, and topology a topology"),
+        (&["bad.csv", "x.cm", "--set", "gpus=4"], "--set gpus=4: csv has no settings"),
+        (&["small.toml", "gone/x.toml"], "cannot write gone/x.toml"),
+    ];
+    for (args, says) in cases {
+        let told = refused(&lab, args);
+        assert!(told.contains(says), "{args:?}: {told}");
+    }
+    // A scenario has both.
+    convert(&lab, &["small.toml", "star.toml", "--quiet"]);
+    convert(&lab, &["small.toml", "small.csv"]);
+    assert!(text(&lab, "star.toml").contains("name = \"star of 4 hosts\""), "{}", text(&lab, "star.toml"));
+    assert_eq!(text(&lab, "small.csv").lines().count(), 5);
+    let left: Vec<String> =
+        names(&lab.path(".")).into_iter().filter(|name| name.contains("partial")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_dash_is_standard_output_and_messages_are_elsewhere() {
+    let lab = Lab::new().file("flows.csv", "src,dst,size_bytes,start_ns\n0,1,1000,0\n");
+    let whole = lab.run(&["convert", "flows.csv", "out.csv"]);
+    assert_eq!(whole.code, 0, "{}", whole.err);
+    let done = lab.run(&["convert", "flows.csv", "-", "--to", "csv"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert_eq!(done.out, fs::read_to_string(lab.path("out.csv")).unwrap());
+    assert!(done.err.contains("flows.csv"), "{}", done.err);
+    assert_eq!(lab.names(), ["flows.csv", "out.csv"]);
+}

@@ -1,0 +1,23 @@
+//! The tests of this crate as one program: it is linked once.
+
+mod architecture;
+mod bad_input;
+mod circles;
+mod common;
+mod convert;
+mod help;
+mod interfaces;
+mod lab;
+mod lab_exec;
+mod listings;
+mod ofi;
+mod papers;
+mod perf;
+mod perf_clients;
+mod readme;
+mod runs;
+mod sweeps;
+mod traces;
+mod traces_in;
+mod validate;
+mod view;

@@ -1,0 +1,281 @@
+//! `pathweave paper` from the outside.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::common::{Done, Lab, names};
+
+fn tiny() -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/papers").display().to_string()
+}
+
+fn run(lab: &Lab, args: &[&str]) -> Done {
+    let papers = tiny();
+    let all: Vec<&str> = ["paper"].iter().chain(args).copied().chain(["--papers", &papers]).collect();
+    lab.run(&all)
+}
+
+#[test]
+fn json_is_the_claims_and_nothing_else() {
+    let lab = Lab::new();
+    let done = run(&lab, &["tiny", "--json", "--out", "out"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(value.as_object().unwrap().len(), 1);
+    let claims = value["claims"].as_array().unwrap();
+    assert_eq!(claims.len(), 5);
+    for claim in claims {
+        let keys: Vec<_> = claim.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut expected = ["figure", "claim", "published", "variant", "measured", "agrees", "why"];
+        expected.sort_unstable();
+        let mut keys = keys;
+        keys.sort_unstable();
+        assert_eq!(keys, expected);
+    }
+    let brief: Vec<_> =
+        claims.iter().map(|c| (c["variant"].as_str().unwrap(), c["agrees"].as_bool().unwrap())).collect();
+    assert_eq!(
+        brief,
+        [
+            ("published", true),
+            ("repaired", true),
+            ("published", false),
+            ("repaired", false),
+            ("repaired", true)
+        ]
+    );
+    assert_eq!(claims[2]["why"], "there is one path");
+    assert!(done.err.contains("12 runs in"), "{}", done.err);
+}
+
+#[test]
+fn a_folder_with_page_pictures_and_data_appears_whole() {
+    let lab = Lab::new();
+    let done = run(&lab, &["tiny", "--out", "out"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(done.out.contains("ours, published") && done.out.contains("does not agree"), "{}", done.out);
+    assert_eq!(names(&lab.path("out")), ["tiny"]);
+    let files = [
+        ".lock",
+        "claims.json",
+        "figure-1.png",
+        "figure-1.svg",
+        "index.html",
+        "measures.csv",
+        "runs",
+        "samples.csv",
+        "traces.csv",
+    ];
+    assert_eq!(names(&lab.path("out/tiny")), files);
+    let page = std::fs::read_to_string(lab.path("out/tiny/index.html")).unwrap();
+    for text in ["A paper of two pages", "Smaller messages.", "pathweave paper tiny --quick", "<svg"] {
+        assert!(page.contains(text), "{text}");
+    }
+    let png = std::fs::read(lab.path("out/tiny/figure-1.png")).unwrap();
+    assert!(png.starts_with(b"\x89PNG"));
+    // Twelve runs of two measures, and the state of one scheme, under a head line.
+    let csv = std::fs::read_to_string(lab.path("out/tiny/measures.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 24 + 1);
+}
+
+#[test]
+fn results_do_not_depend_on_jobs_and_replace_older_ones() {
+    let lab = Lab::new();
+    let measures = |jobs: &str| {
+        let words =
+            ["tiny", "--figure", "1", "--jobs", jobs, "--out", "out", "--seeds", "1", "--quiet", "--fresh"];
+        let done = run(&lab, &words);
+        assert_eq!((done.code, done.err.as_str(), done.out.as_str()), (0, "", "page: out/tiny/index.html\n"));
+        std::fs::read_to_string(lab.path("out/tiny/measures.csv")).unwrap()
+    };
+    assert_eq!(measures("1"), measures("3"));
+    assert_eq!(names(&lab.path("out")), ["tiny"]);
+}
+
+#[test]
+fn what_does_not_exist_lists_what_does() {
+    let lab = Lab::new();
+    let done = run(&lab, &["tiny", "--figure", "7"]);
+    assert_eq!((done.code, done.out.as_str()), (2, ""));
+    assert!(
+        done.err.contains("no figure of tiny is named \"7\"") && done.err.contains("there are: 1, 2"),
+        "{}",
+        done.err
+    );
+    let done = run(&lab, &["tinny"]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("did you mean \"tiny\"?"), "{}", done.err);
+    assert!(lab.names().is_empty());
+}
+
+#[test]
+fn a_record_is_kept_whole_and_figures_are_added_to_it() {
+    let lab = Lab::new();
+    let figures = |lab: &Lab| -> Vec<String> {
+        let record: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(lab.path("record.json")).unwrap()).unwrap();
+        record["figures"].as_object().unwrap().keys().cloned().collect()
+    };
+    for (figure, expected) in [("2", &["2"][..]), ("1", &["1", "2"])] {
+        let done = run(&lab, &["tiny", "--figure", figure, "--out", "out", "--record", "record.json"]);
+        assert_eq!(done.code, 0, "{}", done.err);
+        assert_eq!(figures(&lab), expected);
+    }
+    // What cannot be read or written is known before anything runs.
+    std::fs::write(lab.path("other.json"), "{\"mine\": 1}").unwrap();
+    for (file, why) in
+        [("other.json", "no record of a paper's results"), ("gone/record.json", "there is no folder gone")]
+    {
+        let done = run(&lab, &["tiny", "--out", "other", "--record", file]);
+        assert_eq!((done.code, done.out.as_str()), (2, ""));
+        assert!(
+            done.err.contains(file) && done.err.contains(why) && !done.err.contains("runs in"),
+            "{}",
+            done.err
+        );
+    }
+    assert_eq!(std::fs::read_to_string(lab.path("other.json")).unwrap(), "{\"mine\": 1}");
+    assert!(!lab.names().iter().any(|name| name.contains("partial")), "{:?}", lab.names());
+}
+
+#[test]
+fn a_folder_of_somebody_else_is_left_alone() {
+    let lab = Lab::new();
+    std::fs::create_dir_all(lab.path("out/tiny")).unwrap();
+    std::fs::write(lab.path("out/tiny/thesis.doc"), "years").unwrap();
+    let done = run(&lab, &["tiny", "--out", "out"]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("thesis.doc"), "{}", done.err);
+    assert_eq!(names(&lab.path("out")), ["tiny"]);
+}
+
+#[test]
+fn a_heat_map_has_a_table_a_picture_and_files_for_programs() {
+    let lab = Lab::new();
+    let done = run(&lab, &["map", "--out", "out"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    // Two schemes in two rows, and a third one in the first.
+    assert!(done.err.contains("5 runs in"), "{}", done.err);
+    assert!(done.out.contains("best in 1 of 1 row,"), "{}", done.out);
+    assert!(done.out.contains("not in spines dead small"), "{}", done.out);
+    let expected = [
+        ".lock",
+        "claims.json",
+        "index.html",
+        "measures.csv",
+        "rows.csv",
+        "rows.png",
+        "rows.svg",
+        "runs",
+        "samples.csv",
+        "scores.csv",
+        "traces.csv",
+    ];
+    assert_eq!(names(&lab.path("out/map")), expected);
+    let page = std::fs::read_to_string(lab.path("out/map/index.html")).unwrap();
+    for text in ["class=\"map\"", "<b>1.", "8 left", "prefers-color-scheme:dark", "Broken"] {
+        assert!(page.contains(text), "{text}");
+    }
+    let rows = std::fs::read_to_string(lab.path("out/map/rows.csv")).unwrap();
+    assert_eq!(rows.lines().nth(2), Some("rows,spines dead small,Broken,held-out,,two-spines dead small"));
+    let scores = std::fs::read_to_string(lab.path("out/map/scores.csv")).unwrap();
+    assert_eq!(scores.lines().count(), 1 + 3);
+}
+
+#[test]
+fn rows_and_columns_can_be_chosen() {
+    let lab = Lab::new();
+    let done = run(&lab, &["map", "--panel", "Whole", "--series", "rps,drill", "--json", "--out", "out"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(done.err.contains("2 runs in"), "{}", done.err);
+    // Of the claims those that rows and columns are left for; a large one runs at full size only.
+    let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    let claims: Vec<_> =
+        value["claims"].as_array().unwrap().iter().map(|claim| claim["claim"].as_str().unwrap()).collect();
+    assert_eq!(
+        claims,
+        ["No flow is left", "rps within a tenth of the best", "rps better than every other by half"]
+    );
+    let done = run(&lab, &["map", "--panel", "spines smal"]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("did you mean \"spines small\""), "{}", done.err);
+}
+
+/// Runs kept below a paper's results.
+fn kept(lab: &Lab, out: &str) -> Vec<String> {
+    let runs = lab.path(out).join("runs");
+    if !runs.exists() {
+        return Vec::new();
+    }
+    names(&runs).into_iter().filter(|name| name.starts_with("run=")).collect()
+}
+
+#[test]
+fn finished_runs_are_not_made_again_unless_asked_for() {
+    let lab = Lab::new();
+    let made = |args: &[&str]| {
+        let all: Vec<&str> = ["tiny", "--figure", "1", "--out", "out"].iter().chain(args).copied().collect();
+        let done = run(&lab, &all);
+        assert_eq!(done.code, 0, "{}", done.err);
+        done.err
+    };
+    let first = made(&["--seeds", "1"]);
+    assert!(first.contains("6 runs in") && !first.contains("finished before"), "{first}");
+    let again = made(&["--seeds", "1"]);
+    assert!(again.contains("6 runs, 6 of them finished before") && again.contains("0 runs in"), "{again}");
+    // Another seed is six runs more; anew is all of them.
+    let more = made(&["--seeds", "2"]);
+    assert!(more.contains("12 runs, 6 of them finished before") && more.contains("6 runs in"), "{more}");
+    let fresh = made(&["--seeds", "2", "--fresh"]);
+    assert!(!fresh.contains("finished before") && fresh.contains("12 runs in"), "{fresh}");
+    assert_eq!(kept(&lab, "out/tiny").len(), 12);
+}
+
+/// Killed where nothing can be tidied up: what is finished is there, and the rest gives the same page.
+#[test]
+fn a_killed_paper_goes_on_where_it_was() {
+    let lab = Lab::new();
+    let papers = tiny();
+    let words =
+        ["paper", "tiny", "--figure", "1", "--seeds", "60", "--jobs", "1", "--quiet", "--papers", &papers];
+    let mut program = lab.command(&[&words[..], &["--out", "killed"]].concat());
+    let mut program = program.stderr(Stdio::null()).spawn().unwrap();
+    let patience = Instant::now() + Duration::from_secs(120);
+    while kept(&lab, "killed/tiny").len() < 20 {
+        assert!(
+            Instant::now() < patience && program.try_wait().unwrap().is_none(),
+            "it was to be killed half-way"
+        );
+        sleep(Duration::from_millis(2));
+    }
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let before = kept(&lab, "killed/tiny").len();
+    assert!((20..360).contains(&before), "{before} runs");
+    assert!(!lab.path("killed/tiny/index.html").exists());
+
+    let done = run(&lab, &["tiny", "--figure", "1", "--seeds", "60", "--out", "killed"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(done.err.contains(&format!("360 runs, {before} of them finished before")), "{}", done.err);
+    assert_eq!(lab.run(&[&words[..], &["--out", "whole"]].concat()).code, 0);
+    for file in ["measures.csv", "samples.csv", "traces.csv", "claims.json", "figure-1.svg"] {
+        let text = |out: &str| std::fs::read_to_string(lab.path(&format!("{out}/tiny/{file}"))).unwrap();
+        assert!(text("killed") == text("whole"), "{file}");
+    }
+}
+
+/// The papers of the program: the cheapest figure with runs, from start to end.
+#[test]
+fn udmp_is_part_of_the_program() {
+    let lab = Lab::new();
+    let list = lab.run(&["paper", "list"]);
+    assert!(list.code == 0 && list.out.contains("udmp") && list.out.contains("table-1"), "{}", list.err);
+    let done =
+        lab.run(&["paper", "udmp", "--figure", "4a", "--quick", "--seeds", "1", "--json", "--out", "out"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(value["claims"].as_array().unwrap().len(), 8);
+    assert!(value["claims"].as_array().unwrap().iter().all(|claim| claim["measured"] != "none"));
+}

@@ -1,0 +1,283 @@
+//! Runs and comparisons from the outside: what they print, write and return.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::common::{Lab, SMALL, done, names, root};
+
+const FILES: [&str; 12] = [
+    "activities.parquet",
+    "collectives.parquet",
+    "critical.parquet",
+    "events.parquet",
+    "flows.parquet",
+    "jobs.parquet",
+    "layers.parquet",
+    "links.parquet",
+    "report.html",
+    "scenario.toml",
+    "series.parquet",
+    "summary.json",
+];
+
+#[test]
+fn a_run_leaves_a_folder_and_says_where() {
+    let lab = Lab::with_small();
+    let done = lab.run(&["run", "small.toml"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(done.out.contains("FCT mean") && done.out.contains("report: results/small-seed1/report.html"));
+    assert!(done.err.contains("small: completed"), "{}", done.err);
+    assert_eq!(names(&lab.path("results/small-seed1")), FILES);
+    assert_eq!(lab.names(), ["results", "small.toml"]);
+}
+
+#[test]
+fn quiet_is_quiet_and_json_is_only_json() {
+    let lab = Lab::with_small();
+    let quiet = lab.run(&["run", "small.toml", "--quiet"]);
+    let where_to = "report: results/small-seed1/report.html\n";
+    assert_eq!((quiet.code, quiet.out.as_str(), quiet.err.as_str()), (0, where_to, ""));
+    let json = lab.run(&["run", "small.toml", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(value["overall"]["finished"], 4);
+    assert_eq!(value["run"]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(lab.json("results/small-seed1/summary.json"), value);
+}
+
+/// Equal but for what the clock says.
+fn digest(lab: &Lab, folder: &str) -> String {
+    lab.json(&format!("{folder}/summary.json"))["run"]["digest"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_same_scenario_and_seed_give_the_same_digest() {
+    let lab = Lab::with_small();
+    for (seed, out) in [("1", "a"), ("1", "b"), ("2", "c")] {
+        assert_eq!(lab.run(&["run", "small.toml", "--seed", seed, "--out", out]).code, 0);
+    }
+    assert_eq!(digest(&lab, "a"), digest(&lab, "b"));
+    assert_ne!(digest(&lab, "a"), digest(&lab, "c"));
+}
+
+#[test]
+fn threads_do_not_show_in_results() {
+    let wide = SMALL.replace(
+        "kind = \"star\"\nhosts = 4",
+        "kind = \"leaf-spine\"\nleaves = 8\nspines = 4\nhosts_per_leaf = 16",
+    );
+    let lab = Lab::new().file("wide.toml", wide);
+    let summary = |out: &str, more: &[&str]| {
+        let done = lab.run(&[&["run", "wide.toml", "--out", out][..], more].concat());
+        assert_eq!(done.code, 0, "{}", done.err);
+        let mut summary = lab.json(&format!("{out}/summary.json"));
+        for clock in ["wall_s", "cpu_s", "peak_rss_bytes", "packet_hops_per_cpu_s"] {
+            summary["run"][clock] = serde_json::Value::Null;
+        }
+        summary
+    };
+    let alone = summary("one", &["--threads", "1"]);
+    assert_eq!(summary("three", &["--threads", "3"]), alone);
+    assert_eq!(summary("all", &[]), alone);
+    let of_scenario = summary("two", &["--set", "run.threads=2"]);
+    assert_eq!(of_scenario["run"]["digest"], alone["run"]["digest"]);
+    let table = |folder: &str, name: &str| fs::read(lab.path(folder).join(name)).unwrap();
+    for name in ["flows.parquet", "series.parquet", "links.parquet", "events.parquet"] {
+        assert_eq!(table("one", name), table("three", name), "{name}");
+    }
+    // Every second leaf is in the other part, so that most packets cross.
+    let leaves = (0..8).map(|leaf| format!("leaf{leaf} {}\n", leaf % 2)).collect::<String>();
+    fs::write(lab.path("parts.txt"), format!("{leaves}spine0 0\nspine1 1\nspine2 2\nspine3 1\n")).unwrap();
+    let parted = summary("parted", &["--set", "run.partition=parts.txt", "--threads", "3"]);
+    assert_eq!(parted["run"]["digest"], alone["run"]["digest"]);
+    assert_eq!(table("one", "flows.parquet"), table("parted", "flows.parquet"));
+}
+
+#[test]
+fn the_resolved_scenario_runs_again_from_elsewhere() {
+    let text = SMALL
+        .replace("permutation", "poisson")
+        .replace("size = \"100KB\"", "sizes = \"my.cdf\"\nload = 0.5\nflows = 9");
+    let own = "[scheme]\nbase = \"rps\"\npaths = 8\nname = \"eight\"\n";
+    let lab = Lab::new().file("a.toml", format!("{text}{own}")).file("my.cdf", "1000 0\n2000 50\n9000 100\n");
+    let first = lab.run(&["run", "a.toml", "--out", "first", "--set", "topology.delay=2us"]);
+    assert_eq!(first.code, 0, "{}", first.err);
+    fs::create_dir(lab.path("elsewhere")).unwrap();
+    fs::copy(lab.path("first/scenario.toml"), lab.path("elsewhere/again.toml")).unwrap();
+    let again = lab.run(&["run", "elsewhere/again.toml", "--out", "second"]);
+    assert_eq!(again.code, 0, "{}", again.err);
+    assert_eq!(digest(&lab, "first"), digest(&lab, "second"));
+    let text = |folder: &str| fs::read_to_string(lab.path(folder).join("scenario.toml")).unwrap();
+    assert_eq!(text("first"), text("second"));
+}
+
+#[test]
+fn results_are_replaced_as_a_whole() {
+    let lab = Lab::with_small();
+    for seed in ["1", "2"] {
+        assert_eq!(lab.run(&["run", "small.toml", "--out", "r", "--seed", seed]).code, 0);
+    }
+    assert_eq!(lab.json("r/summary.json")["run"]["seed"], 2);
+    assert_eq!(names(&lab.path("r")), FILES);
+}
+
+#[test]
+fn unfinished_flows_are_named_with_the_reason() {
+    let lab = Lab::with_small();
+    let done = lab.run(&["run", "small.toml", "--set", "run.until=3us", "--out", "r"]);
+    assert_eq!(done.code, 3);
+    assert!(done.err.contains("4 of 4 flows did not finish"), "{}", done.err);
+    assert!(
+        done.err.contains("time limit") && done.err.contains("flow 0 of group permutation: host"),
+        "{}",
+        done.err
+    );
+    assert_eq!(lab.json("r/summary.json")["run"]["ended"], "time_limit");
+}
+
+#[test]
+fn a_comparison_has_the_same_traffic_and_does_not_depend_on_jobs() {
+    let lab = Lab::with_small();
+    let compare = |jobs, out| {
+        let done =
+            lab.run(&["compare", "small.toml", "--schemes", "ecmp,rps,qp16", "--jobs", jobs, "--out", out]);
+        assert_eq!(done.code, 0, "{}", done.err);
+        done
+    };
+    let (one, three) = (compare("1", "one"), compare("3", "three"));
+    assert_eq!(one.out.replace("one/", "three/"), three.out);
+    assert!(one.out.contains("ratio") && one.out.contains("report: one/report.html"), "{}", one.out);
+    for scheme in ["ecmp", "rps", "qp16"] {
+        let folder = |base: &str| format!("{base}/{scheme}");
+        assert_eq!(digest(&lab, &folder("one")), digest(&lab, &folder("three")));
+    }
+    assert_eq!(names(&lab.path("one")), ["ecmp", "qp16", "report.html", "rps", "summary.json"]);
+}
+
+#[test]
+fn several_scenarios_are_compared_side_by_side() {
+    let lab = Lab::with_small().file("other.toml", SMALL.replace("100KB", "50KB"));
+    let args = ["compare", "small.toml", "other.toml", "--schemes", "ecmp,rps", "--out", "r", "--json"];
+    let done = lab.run(&args);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(value[1]["scenario"], "other");
+    assert_eq!(value[1]["runs"][1]["run"]["name"], "rps");
+    assert_eq!(names(&lab.path("r")), ["index.html", "other", "small"]);
+    let index = fs::read_to_string(lab.path("r/index.html")).unwrap();
+    assert!(index.contains("href=\"other/report.html\"") && index.contains("is done first, after"));
+    assert_eq!(lab.run(&args).code, 0, "results of several scenarios are replaced too");
+    let twice = lab.run(&["compare", "small.toml", "small.toml", "--schemes", "rps"]);
+    assert_eq!(twice.code, 2);
+    assert!(twice.err.contains("two scenarios are named \"small\""));
+}
+
+#[test]
+fn schemes_of_the_scenario_can_be_compared() {
+    let own = "\n[schemes.few]\nbase = \"rps\"\npaths = 2\n";
+    let lab = Lab::new().file("a.toml", format!("{SMALL}{own}"));
+    let done = lab.run(&["compare", "a.toml", "--schemes", "rps,few", "--out", "r"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let resolved = fs::read_to_string(lab.path("r/few/scenario.toml")).unwrap();
+    assert!(resolved.contains("name = \"few\"") && resolved.contains("paths = 2"), "{resolved}");
+}
+
+#[test]
+fn lines_or_a_bar_tell_of_progress() {
+    let lab = Lab::with_small();
+    let lines = lab.run(&["run", "small.toml", "--progress", "never"]).err;
+    assert!(lines.starts_with("small: completed in 0:00") && lines.lines().count() == 1, "{lines}");
+    let bar = lab.run(&["run", "small.toml", "--progress", "always"]).err;
+    assert!(bar.contains("small") && bar.contains("completed"), "{bar}");
+}
+
+/// Ctrl-C in the middle: what is there is written, marked, and the exit code says so.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_is_written_and_marked() {
+    let long = SMALL.replace("100KB", "4GB");
+    let lab = Lab::new().file("long.toml", long);
+    let mut command = lab.command(&["run", "long.toml", "--out", "r"]);
+    let child =
+        command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    // The folder under construction appears just before the run begins.
+    let start = Instant::now();
+    while !lab.names().iter().any(|name| name.starts_with(".r.")) {
+        assert!(start.elapsed() < Duration::from_secs(60), "the run does not begin");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    let done = done(&child.wait_with_output().unwrap());
+    assert_eq!(done.code, 130, "{}", done.err);
+    assert!(done.err.contains("stopping") && done.err.contains("did not finish"), "{}", done.err);
+    let run = lab.json("r/summary.json")["run"].clone();
+    assert_eq!((run["partial"].as_bool(), run["ended"].as_str()), (Some(true), Some("interrupted")));
+    assert_eq!(lab.names(), ["long.toml", "r"]);
+}
+
+#[test]
+fn check_prints_the_resolved_scenario_and_its_size() {
+    let lab = Lab::with_small();
+    let done = lab.run(&["check", "small.toml", "--set", "topology.hosts=8"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert_eq!(lab.names(), ["small.toml"]);
+    for part in [
+        "hosts = 8",
+        "name = \"rps\"",
+        "# network",
+        "hosts: 8, switches: 1, links: 8",
+        "# bounds",
+        "# estimate",
+    ] {
+        assert!(done.out.contains(part), "{part} is not in:\n{}", done.out);
+    }
+    // The output is a scenario.
+    let lab = lab.file("again.toml", &done.out);
+    let again = lab.run(&["check", "again.toml"]);
+    assert_eq!(done.out, again.out, "{}", again.err);
+    let json: serde_json::Value =
+        serde_json::from_str(&lab.run(&["check", "again.toml", "--json"]).out).unwrap();
+    assert_eq!(json["network"]["hosts"], 8);
+    assert_eq!(json["traffic"]["messages"], 8);
+    // 100 KB at 100 Gb/s.
+    assert_eq!(json["bounds"]["completion_ns"], 8_000.0);
+}
+
+#[test]
+fn everything_can_be_listed() {
+    let lab = Lab::new();
+    for (what, part) in [
+        ("schemes", "rps-nocc"),
+        ("topologies", "hosts_per_tor"),
+        ("workloads", "ring-all-reduce"),
+        ("presets", "udmp-320"),
+    ] {
+        let done = lab.run(&["list", what]);
+        assert!(done.code == 0 && done.out.contains(part), "{}", done.out);
+        let json: serde_json::Value = serde_json::from_str(&lab.run(&["list", what, "--json"]).out).unwrap();
+        assert!(json[0]["entries"][0]["help"].is_string());
+    }
+    assert!(lab.run(&["completions", "bash"]).out.contains("_pathweave"));
+    let schema: serde_json::Value = serde_json::from_str(&lab.run(&["schema"]).out).unwrap();
+    assert_eq!(schema["title"], "pathweave scenario");
+    assert_eq!(lab.run(&[]).code, 2);
+    assert_eq!(lab.run(&["list", "everything"]).code, 2);
+}
+
+/// Every scenario we ship is good; the small ones run.
+#[test]
+fn shipped_scenarios() {
+    let lab = Lab::new();
+    let folder = root().join("scenarios");
+    for name in names(&folder).iter().filter(|name| name.ends_with(".toml")) {
+        let path = folder.join(name);
+        let done = lab.run(&["check", path.to_str().unwrap()]);
+        assert_eq!(done.code, 0, "{name}: {}", done.err);
+    }
+    for name in ["quickstart", "incast", "faults", "mixed"] {
+        let path = folder.join(format!("{name}.toml"));
+        let done = lab.run(&["run", path.to_str().unwrap(), "--out", name]);
+        assert_eq!(done.code, 0, "{name}: {}", done.err);
+    }
+}

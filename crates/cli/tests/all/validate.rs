@@ -1,0 +1,98 @@
+//! `pathweave validate` from the outside.
+
+use std::fs;
+
+use crate::common::Lab;
+
+#[test]
+fn quick_cases_hold() {
+    let lab = Lab::new();
+    let done = lab.run(&["validate", "--quick", "--json", "--out", "out"]);
+    let value: serde_json::Value = serde_json::from_str(&done.out).unwrap_or_else(|_| panic!("{}", done.err));
+    let cases = value["cases"].as_array().unwrap();
+    let out: Vec<_> = cases.iter().filter(|case| case["holds"] != true).collect();
+    assert!(out.is_empty() && done.code == 0, "exit code {}, {out:#?}", done.code);
+    assert!(cases.len() > 6, "{}", cases.len());
+    // A law is exact; a peer's figures come with where they are from.
+    let case = |name: &str| cases.iter().find(|case| case["case"] == name).unwrap();
+    let ratio = case("law-ring")["trials"][0]["rows"][0]["ratio"].as_f64().unwrap();
+    assert!((ratio - 1.0).abs() < 1e-9, "{ratio}");
+    let theirs = &case("roce-shift")["theirs"];
+    assert!(theirs["peer"] == "csg-htsim" && theirs["command"].as_str().unwrap().contains("htsim_roce"));
+    let page = fs::read_to_string(lab.path("out/index.html")).unwrap();
+    assert!(page.contains("<svg class=\"overview\"") && page.contains("id=\"law-ring\""));
+    assert_eq!(fs::read_to_string(lab.path("out/outcomes.json")).unwrap(), done.out);
+}
+
+/// A folder of cases with one, of a message alone on its path, whose law has `packets`.
+fn one_case(packets: u32) -> Lab {
+    let lab = Lab::new();
+    for name in ["cases", "scenarios"] {
+        fs::create_dir_all(lab.path("own").join(name)).unwrap();
+    }
+    lab.file("own/peers.toml", "")
+        .file(
+            "own/scenarios/two.toml",
+            "[topology]\nkind = \"star\"\nhosts = 2\n[network]\nframing = \"ns3\"\nmtu = \"1000B\"\n\
+             [[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"10000B\" }]\n",
+        )
+        .file(
+            "own/cases/two.toml",
+            format!(
+                "title = \"t\"\nscheme = \"rps-nocc\"\ntraffic = \"t\"\nscenario = \"two.toml\"\nquick = true\n\
+                 measure = \"delivered\"\n[law]\nkind = \"alone\"\nlink = {{ rate_gbps = 100.0, delay_ns = 1000.0 }}\nlinks = 2\n\
+                 packets = {packets}\npacket_bytes = 1048.0\n"
+            ),
+        )
+}
+
+#[test]
+fn the_exit_code_is_one_when_a_ratio_is_out_of_its_band() {
+    let done = one_case(10).run(&["validate", "--cases", "own", "--out", "out"]);
+    assert_eq!((done.code, done.out.contains("all in their bands")), (0, true), "{}{}", done.out, done.err);
+    let done = one_case(11).run(&["validate", "--cases", "own", "--out", "out"]);
+    assert_eq!(done.code, 1, "{}{}", done.out, done.err);
+    // 10 packets of 83.84 ns, one more at the second link, 2 us: 2.92224 us; the law of 11 says 3.00608.
+    assert!(done.out.contains("max: 2.922 us here, 3.006 us there, ratio 0.9721"), "{}", done.out);
+    assert!(done.out.contains("1 of 1 cases are out of their bands"), "{}", done.out);
+}
+
+#[test]
+fn bad_input_is_told_by_name() {
+    let lab = one_case(10).file("plain", "");
+    fs::create_dir(lab.path("page")).unwrap();
+    let lab = lab.file("page/index.html", "mine");
+    for (args, expected) in [
+        (
+            ["validate", "law-rin", "--out", "out"],
+            "no case or peer is named \"law-rin\" (did you mean \"law-ring\"?)",
+        ),
+        (["validate", "--cases", "ow", "--quick"], "there is no such folder; nearest: own"),
+        (["validate", "--cases", "plain", "--quick"], "it is not a folder"),
+        (["validate", "--cases", "page", "--quick"], "peers.toml"),
+        (["validate", "law-ring", "--out", "page"], "exists and is not a page of `pathweave validate`"),
+        (["validate", "law-ring", "--out", "plain"], "plain"),
+    ] {
+        let done = lab.run(&args);
+        assert_eq!(done.code, 2, "{args:?}: {}{}", done.out, done.err);
+        assert!(done.err.contains(expected), "{args:?}: {}", done.err);
+    }
+    let done = lab
+        .file("own/scenarios/two.toml", "[topology]\nkind = \"stat\"\n")
+        .run(&["validate", "--cases", "own"]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("two.toml:2") && done.err.contains("star"), "{}", done.err);
+}
+
+#[test]
+fn the_list_names_every_case() {
+    let lab = Lab::new();
+    let all = lab.run(&["validate", "list"]);
+    assert_eq!(all.code, 0, "{}", all.err);
+    assert!(all.out.contains("law-md1") && all.out.contains("csg-htsim"), "{}", all.out);
+    let quick = lab.run(&["validate", "list", "--quick", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&quick.out).unwrap();
+    assert!(value.as_array().unwrap().len() < all.out.lines().count());
+    let of_peer = lab.run(&["validate", "list", "csg-htsim"]);
+    assert!(of_peer.out.lines().count() > 1 && !of_peer.out.contains("law-"), "{}", of_peer.out);
+}

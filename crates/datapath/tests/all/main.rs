@@ -1,0 +1,16 @@
+//! The tests of this crate as one program: it is linked once.
+
+mod domains;
+mod fewer_paths;
+mod hostile;
+mod loops;
+mod peers;
+mod rails;
+mod rdm;
+mod room;
+mod several;
+mod silence;
+mod standby;
+#[path = "../support/mod.rs"]
+mod support;
+mod verbs;

@@ -1,0 +1,284 @@
+//! Load balancing in switches: what each kind does, by hand.
+
+use std::sync::Arc;
+
+use crate::support::{Net, Packet, cable, control, data, leaf_spine, plain, ps};
+use pathweave_fabric::config::{ConWeaveConfig, Forwarding, SwitchConfig};
+use pathweave_fabric::{Attachment, ForwardingStats, RouteHop, SourceRoutes};
+use pathweave_units::{Bytes, Duration, Time};
+
+fn balancing(kind: Forwarding) -> SwitchConfig {
+    let mut config = plain();
+    config.forwarding.kind = Some(kind);
+    config
+}
+
+/// Packets each uplink of leaf 0 has sent.
+fn uplinks(net: &Net<2>, leaf: u32, spines: std::ops::Range<u32>) -> Vec<u64> {
+    spines.map(|spine| net.fabric.stats(net.port(leaf, spine)).tx_packets).collect()
+}
+
+/// Two leaves with two hosts each and four spines: nodes 0..4, 4..6, 6..10.
+fn four_ways(kind: Forwarding) -> Net<2> {
+    Net::new(4, 6, &leaf_spine(2, 2, 4, 100, 500), &balancing(kind), 7)
+}
+
+#[test]
+fn a_hash_keeps_a_flow_together_and_random_spraying_spreads_it() {
+    for (kind, least, most) in [(Forwarding::Ecmp, 0, 400), (Forwarding::Rps, 70, 130)] {
+        let mut net = four_ways(kind);
+        net.send_many(Time::ZERO, 400, data(0, 2, 1_000));
+        net.run();
+        let sent = uplinks(&net, 4, 6..10);
+        assert_eq!(sent.iter().sum::<u64>(), 400);
+        assert!(sent.iter().all(|n| (least..=most).contains(n)), "{kind:?}: {sent:?}");
+        assert_eq!(sent.contains(&400), kind == Forwarding::Ecmp, "{sent:?}");
+    }
+}
+
+#[test]
+fn letflow_moves_a_flow_at_a_gap_and_only_there() {
+    let mut net = four_ways(Forwarding::LetFlow);
+    // A packet each 40 us, below the gap of 50 us: one flowlet. Then one each 60 us: a flowlet each.
+    for n in 0..50 {
+        net.send(ps(n * 40_000_000), data(0, 2, 1_000));
+    }
+    net.run_until(ps(2_000_000_000));
+    assert_eq!(uplinks(&net, 4, 6..10).iter().max(), Some(&50));
+    assert_eq!(net.fabric.forwarding().flowlets, 1);
+    for n in 0..200 {
+        net.send(ps(2_100_000_000 + n * 60_000_000), data(0, 2, 1_000));
+    }
+    net.run();
+    assert_eq!(net.fabric.forwarding().flowlets, 201);
+    let sent = uplinks(&net, 4, 6..10);
+    // A quarter of 200 each, and the 50 of the first flowlet on one of them.
+    assert!(sent.iter().all(|n| (30..=120).contains(n)), "{sent:?}");
+    // Three in four choices are another port.
+    assert!((120..=180).contains(&net.fabric.forwarding().reroutes));
+}
+
+#[test]
+fn letflow_leaves_a_port_that_routing_has_taken_away() {
+    let cables = leaf_spine(2, 2, 4, 100, 500);
+    let mut net = four_ways(Forwarding::LetFlow);
+    net.send(Time::ZERO, data(0, 2, 1_000));
+    net.run();
+    let taken =
+        (6..10).find(|spine| net.fabric.stats(net.port(4, *spine)).tx_packets > 0).expect("one uplink");
+    let dead = cables.iter().position(|c| (c.a, c.b) == (4, taken)).expect("its cable");
+    let routes = net.routes_without(&[dead]);
+    net.fabric.set_routes(routes);
+    // Within the gap, so still the same flowlet.
+    net.send(ps(20_000_000), data(0, 2, 1_000));
+    net.run();
+    assert_eq!(net.fabric.stats(net.port(4, taken)).tx_packets, 1);
+    assert_eq!(net.delivered.len(), 2);
+    assert_eq!(net.fabric.forwarding().reroutes, 1);
+}
+
+#[test]
+fn drill_fills_the_emptier_queue() {
+    // Leaf 4 has uplinks to spines 6 and 7 of 100 Gb/s and 25 Gb/s; hosts send at 100 Gb/s together with host 1.
+    let mut cables = leaf_spine(2, 2, 2, 100, 500);
+    let slow = cables.iter().position(|c| (c.a, c.b) == (4, 7)).expect("a cable");
+    cables[slow] = cable(4, 7, 25, 500);
+    let mut config = balancing(Forwarding::Drill);
+    config.forwarding.drill.samples = 4;
+    let mut net = Net::<2>::new(4, 4, &cables, &config, 3);
+    net.send_many(Time::ZERO, 400, data(0, 2, 1_000));
+    net.send_many(Time::ZERO, 400, data(1, 3, 1_000));
+    net.run();
+    let sent = uplinks(&net, 4, 6..8);
+    // 200 Gb/s come, 125 Gb/s leave: queues stay level, so that each link sends what its rate lets it: 4 to 1 while both
+    // are busy (600 to 150 of 800), and what is queued in the end, half of it each (about 150 packets each).
+    assert!((450..=640).contains(&sent[0]), "{sent:?}");
+    let queues: Vec<u64> = (6..8).map(|spine| net.fabric.stats(net.port(4, spine)).max_queue_bytes).collect();
+    assert!(queues[0].abs_diff(queues[1]) <= 3_000, "{queues:?}");
+}
+
+#[test]
+fn hosts_of_one_switch_are_not_concerned() {
+    for kind in [Forwarding::Rps, Forwarding::LetFlow, Forwarding::Drill] {
+        let mut net = four_ways(kind);
+        net.send_many(Time::ZERO, 10, data(0, 1, 1_000));
+        net.run();
+        assert_eq!(net.delivered.len(), 10);
+        assert_eq!(uplinks(&net, 4, 6..10), [0; 4]);
+        assert_eq!(net.arrival(0), Time::ZERO + Duration::from_ns(2 * 500 + 2 * 80));
+    }
+}
+
+/// Two leaves with one host each and two spines, nodes 0, 1, then 2, 3, then 4, 5. The way over spine 5 is as fast, but
+/// a microsecond longer in each of its two links.
+fn near_and_far(config: &SwitchConfig, seed: u64) -> Net<2> {
+    let cables = [
+        cable(0, 2, 100, 500),
+        cable(1, 3, 100, 500),
+        cable(2, 4, 100, 500),
+        cable(3, 4, 100, 500),
+        cable(2, 5, 100, 1_500),
+        cable(3, 5, 100, 1_500),
+    ];
+    Net::new(2, 4, &cables, config, seed)
+}
+
+/// What became of 600 packets back to back from host 0 to host 1, over twenty seeds: how many were overtaken, and the
+/// counters.
+fn near_and_far_with(change: impl Fn(&mut ConWeaveConfig)) -> (usize, ForwardingStats) {
+    let mut config = balancing(Forwarding::ConWeave);
+    // Every answer is late, so each epoch ends with a change of way (or none, where the first draw is the old one).
+    config.forwarding.conweave.reply_extra = Duration::ZERO;
+    change(&mut config.forwarding.conweave);
+    let (mut overtaken, mut sum) = (0, ForwardingStats::default());
+    for seed in 0..20 {
+        let mut net = near_and_far(&config, seed);
+        net.send_many(Time::ZERO, 600, data(0, 1, 1_000));
+        net.run();
+        net.check_conservation();
+        overtaken += net.delivered.windows(2).filter(|two| two[1].id < two[0].id).count();
+        let stats = net.fabric.forwarding();
+        sum.reroutes += stats.reroutes;
+        sum.held_packets += stats.held_packets;
+        sum.unheld_packets += stats.unheld_packets;
+        sum.late_flushes += stats.late_flushes;
+        sum.untracked_packets += stats.untracked_packets;
+        sum.messages += stats.messages;
+    }
+    (overtaken, sum)
+}
+
+#[test]
+fn conweave_moves_flows_and_keeps_their_order() {
+    let (overtaken, stats) = near_and_far_with(|_| {});
+    assert_eq!(overtaken, 0);
+    assert!(stats.reroutes > 20 && stats.messages > 100 && stats.held_packets > 100, "{stats:?}");
+    assert_eq!((stats.unheld_packets, stats.late_flushes, stats.untracked_packets), (0, 0, 0));
+}
+
+#[test]
+fn conweave_without_queues_lets_packets_pass() {
+    let (overtaken, stats) = near_and_far_with(|conweave| conweave.reorder_queues = 0);
+    assert!(overtaken > 0 && stats.unheld_packets > 100, "{overtaken} {stats:?}");
+    assert_eq!((stats.held_packets, stats.late_flushes), (0, 0));
+}
+
+#[test]
+fn conweave_without_patience_lets_packets_go_too_soon() {
+    let (overtaken, stats) = near_and_far_with(|conweave| {
+        conweave.flush_extra = Duration::ZERO;
+        conweave.flush_default = Duration::from_ns(100);
+    });
+    assert!(overtaken > 0 && stats.late_flushes > 10 && stats.held_packets > 10, "{overtaken} {stats:?}");
+}
+
+#[test]
+fn conweave_leaves_a_quiet_flow_where_it_is() {
+    let config = balancing(Forwarding::ConWeave);
+    let mut net = near_and_far(&config, 1);
+    // A packet each 10 us: every answer is in time (7 us at most), so each packet is a probe.
+    for n in 0..100 {
+        net.send(ps(n * 10_000_000), data(0, 1, 1_000));
+    }
+    net.run();
+    let stats = net.fabric.forwarding();
+    assert_eq!((stats.messages, stats.reroutes, stats.held_packets), (100, 0, 0));
+}
+
+/// Leaf 0 hears from leaf 1 that the way over one spine is busy, and its next flowlets take the other.
+#[test]
+fn conga_avoids_the_way_that_is_congested_beyond_its_own_links() {
+    // Leaves 6 to 8 with two hosts each, spines 9 and 10. Host 4 fills the link from spine 9 to leaf 7; nothing of that
+    // can be seen at leaf 6.
+    let cables = leaf_spine(3, 2, 2, 100, 500);
+    let dead = cables.iter().position(|c| (c.a, c.b) == (8, 10)).expect("a cable");
+    let share = |kind| {
+        let mut net = Net::<2>::new(6, 5, &cables, &balancing(kind), 5);
+        // Leaf 8 has lost its cable to spine 10.
+        let routes = net.routes_without(&[dead]);
+        net.fabric.set_routes(routes);
+        net.send_many(Time::ZERO, 30_000, data(4, 2, 1_000));
+        for n in 0..200 {
+            let at = 500_000_000 + n * 60_000_000 / 8;
+            // A flowlet each, and an answer that brings news back.
+            net.send(ps(at), Packet { path: n as u16, ..data(0, 3, 1_000) });
+            net.send(ps(at + 3_000_000), control(3, 0, 84));
+        }
+        net.run_until(ps(2_100_000_000));
+        uplinks(&net, 6, 9..11)
+    };
+    let conga = share(Forwarding::Conga);
+    let letflow = share(Forwarding::LetFlow);
+    assert!(letflow[0] > 70 && letflow[1] > 70, "{letflow:?}");
+    assert!(conga[0] < 20 && conga[1] > 180, "{conga:?}");
+}
+
+#[test]
+fn ugal_takes_detours_only_when_the_short_way_is_full() {
+    // Switches 6, 7 and 8 in a triangle, two hosts each.
+    let mut cables: Vec<_> = (0..6).map(|host| cable(host, 6 + host / 2, 100, 500)).collect();
+    cables.extend([cable(6, 7, 100, 500), cable(7, 8, 100, 500), cable(8, 6, 100, 500)]);
+    let detours = |senders: u32, bias| {
+        let mut config = balancing(Forwarding::Ugal);
+        config.forwarding.ugal.bias = Bytes::new(bias);
+        let mut net = Net::<2>::new(6, 3, &cables, &config, 1);
+        for src in 0..senders {
+            net.send_many(Time::ZERO, 400, data(src, 2 + src, 1_000));
+        }
+        net.run();
+        net.check_conservation();
+        assert_eq!(net.delivered.len() as u32, 400 * senders);
+        let detours = net.fabric.stats(net.port(6, 8)).tx_packets;
+        assert_eq!(net.fabric.stats(net.port(8, 7)).tx_packets, detours);
+        assert_eq!(net.delivered.iter().filter(|d| d.hops == 3).count() as u64, detours);
+        detours
+    };
+    // What one host sends leaves as it comes: the port is idle when the next packet is there.
+    assert_eq!(detours(1, 0), 0);
+    // Of 200 Gb/s, half can go the short way.
+    assert!((250..=420).contains(&detours(2, 0)), "{}", detours(2, 0));
+    // A detour has to be better by so much that it never is: 400 packets are 400 kB.
+    assert_eq!(detours(2, 1_000_000), 0);
+}
+
+/// Hosts 0 and 1 at switches 2 and 3, which a cable joins, and another way over switch 4.
+#[test]
+fn the_switch_of_the_sender_gives_each_flowlet_a_whole_way() {
+    let ends = [(0, 2), (1, 3), (2, 3), (2, 4), (4, 3)];
+    let cables: Vec<_> = ends.iter().map(|&(a, b)| cable(a, b, 100, 500)).collect();
+    let mut net: Net<2> = Net::new(2, 3, &cables, &balancing(Forwarding::LetFlow), 7);
+    let hop = |net: &Net<2>, from, to| RouteHop { out: net.port(from, to), back: net.port(to, from) };
+    let at = |net: &Net<2>, edge, from, to| Attachment { edge, port: net.port(from, to) };
+    let mut routes = SourceRoutes::new(vec![at(&net, 0, 2, 0), at(&net, 1, 3, 1)], 2);
+    routes.add_pair([vec![]]);
+    routes.add_pair([vec![hop(&net, 2, 3)], vec![hop(&net, 2, 4), hop(&net, 4, 3)]]);
+    routes.add_pair([vec![hop(&net, 3, 2)], vec![hop(&net, 3, 4), hop(&net, 4, 2)]]);
+    routes.add_pair([vec![]]);
+    net.fabric.set_explicit_ways(Arc::new(routes));
+    // 1,250 bytes take 100 ns and 500 ns a cable: three of them, or four. Each is a flowlet of its own.
+    let sent: Vec<u32> = (0..40).map(|n| net.send(ps(n * 60_000_000), data(0, 1, 1_250))).collect();
+    // Control is not balanced: 84 bytes take 6.72 ns a cable on the shortest way.
+    let back = net.send(ps(1_000), control(1, 0, 84));
+    net.run();
+    let took = |net: &Net<2>, n: usize| net.arrival(sent[n]).as_ps() - n as u64 * 60_000_000;
+    let of = |time| (0..40).filter(|&n| took(&net, n) == time).count();
+    let (direct, detour) = (of(1_800_000), of(2_400_000));
+    assert_eq!(direct + detour, 40);
+    assert!((8..=32).contains(&detour), "{detour} detours");
+    assert_eq!(net.arrival(back), ps(1_000 + 3 * 506_720));
+    net.check_conservation();
+    // Over a cable that is down nothing is sent once routing knows.
+    let end = net.fabric.stats(net.port(2, 4)).tx_packets;
+    let port = net.port(2, 4);
+    net.at(ps(3_000_000_000), move |net, now| {
+        net.fabric.link_down(now, port);
+        let routes = net.routes_without(&[3]);
+        net.fabric.set_routes(routes);
+    });
+    for n in 0..20 {
+        net.send(ps(3_001_000_000 + n * 60_000_000), data(0, 1, 1_250));
+    }
+    net.run();
+    assert_eq!(net.fabric.stats(net.port(2, 4)).tx_packets, end);
+    assert_eq!(net.delivered.len(), 61);
+}

@@ -1,0 +1,121 @@
+//! Congestion marks: thresholds, probability, and which queue is looked at.
+
+use crate::support::{Net, Packet, data, plain, star};
+use pathweave_fabric::config::{EcnConfig, MarkAt, SwitchConfig, Thresholds};
+use pathweave_units::{Bytes, Rate, Time};
+
+fn marking(at: MarkAt, kmin: u64, kmax: u64, pmax: f64) -> SwitchConfig {
+    let ecn = EcnConfig {
+        enabled: true,
+        kmin: Bytes::new(kmin),
+        kmax: Bytes::new(kmax),
+        pmax,
+        reference_rate: Rate::from_gbps(100),
+        thresholds: Thresholds::ByRate,
+        at,
+    };
+    SwitchConfig { ecn, ..plain() }
+}
+
+/// Two hosts send `each` packets of 1000 B to a third; which of its packets come marked, in order.
+fn two_to_one(config: &SwitchConfig, each: u32, seed: u64) -> Vec<bool> {
+    let mut net = Net::<2>::new(3, 1, &star(3, 100, 1_000), config, seed);
+    net.send_many(Time::ZERO, each, data(0, 2, 1_000));
+    net.send_many(Time::ZERO, each, data(1, 2, 1_000));
+    net.run();
+    assert_eq!(net.delivered.len() as u32, 2 * each);
+    net.delivered.iter().map(|d| d.marked).collect()
+}
+
+fn first_marked(marks: &[bool]) -> Option<usize> {
+    marks.iter().position(|m| *m)
+}
+
+#[test]
+fn a_step_on_leaving() {
+    // Packets come in pairs every 80 ns and one leaves: when the k-th leaves, at the arrival of the k-th pair but
+    // before it is queued, 2(k-1) have come and k are gone (itself included): k-2 stay behind. Nothing waits behind
+    // the first. More than 10 stay behind from k = 13 on. After the last pair (k = 50) the queue shrinks: when the
+    // k-th leaves, 100 - k stay, more than 10 up to k = 89.
+    let marks = two_to_one(&marking(MarkAt::Dequeue, 10_000, 10_000, 1.0), 50, 1);
+    let expected: Vec<bool> = (1..=100).map(|k| (13..=89).contains(&k)).collect();
+    assert_eq!(marks, expected);
+}
+
+#[test]
+fn a_step_on_arrival() {
+    // The k-th pair finds 2(k-1) that came and k that left (the k-th service starts at this very instant, before it
+    // is queued), so its first finds k-2 and its second k-1 waiting. More than 10: the first of pair 13, the second
+    // of pair 12. They leave in order of arrival: pairs 12 to 50, without the first of pair 12.
+    let marks = two_to_one(&marking(MarkAt::Enqueue, 10_000, 10_000, 1.0), 50, 1);
+    let expected: Vec<bool> = (0..100).map(|n| n >= 23).collect();
+    assert_eq!(marks, expected);
+}
+
+#[test]
+fn never_up_to_kmin_always_above_kmax() {
+    // The queue peaks at 49 KB when the last pair is in; kmin there: no marks.
+    let marks = two_to_one(&marking(MarkAt::Dequeue, 49_000, 49_000, 1.0), 50, 1);
+    assert_eq!(first_marked(&marks), None);
+    let marks = two_to_one(&marking(MarkAt::Enqueue, 49_000, 49_000, 1.0), 50, 1);
+    assert_eq!(first_marked(&marks), None);
+}
+
+#[test]
+fn in_between_by_the_published_line() {
+    // A constant queue: 300 packets wait for one port, and one comes in for each that leaves. kmin 0, kmax 600 KB,
+    // pmax 0.4: a mark with probability 0.4 x 300/600 = 0.2.
+    let config = marking(MarkAt::Dequeue, 0, 600_000, 0.4);
+    let mut net = Net::<2>::new(3, 1, &star(3, 100, 1_000), &config, 3);
+    net.send_many(Time::ZERO, 300, data(0, 2, 1_000));
+    net.send_many(Time::ZERO, 20_300, data(1, 2, 1_000));
+    net.run();
+    let steady = &net.delivered[600..20_000];
+    let marked = steady.iter().filter(|d| d.marked).count() as f64;
+    let share = marked / steady.len() as f64;
+    // Standard deviation sqrt(0.2 x 0.8 / 19,400) = 0.0029; the queue is 299 or 300 packets.
+    assert!((share - 0.2).abs() < 0.012, "{share}");
+}
+
+#[test]
+fn thresholds_scale_with_the_port() {
+    // 25 Gb/s ports: a quarter of 40 KB.
+    let config = marking(MarkAt::Enqueue, 40_000, 40_000, 1.0);
+    let mut net = Net::<2>::new(3, 1, &star(3, 25, 1_000), &config, 1);
+    net.send_many(Time::ZERO, 50, data(0, 2, 1_000));
+    net.send_many(Time::ZERO, 50, data(1, 2, 1_000));
+    net.run();
+    assert_eq!(net.delivered.iter().position(|d| d.marked), Some(23));
+}
+
+#[test]
+fn who_cannot_be_marked_is_not() {
+    let config = marking(MarkAt::Dequeue, 0, 0, 1.0);
+    let mut net = Net::<2>::new(3, 1, &star(3, 100, 1_000), &config, 1);
+    net.send_many(Time::ZERO, 50, Packet { ecn: false, ..data(0, 2, 1_000) });
+    net.send_many(Time::ZERO, 50, data(1, 2, 1_000));
+    net.run();
+    for delivery in &net.delivered {
+        assert!(net.packets[delivery.id as usize].ecn || !delivery.marked);
+    }
+    let marked = net.delivered.iter().filter(|d| d.marked).count() as u64;
+    assert_eq!(net.fabric.stats(net.port(3, 2)).marked_packets, marked);
+    assert!(marked > 40);
+}
+
+#[test]
+fn nics_do_not_mark() {
+    let config = marking(MarkAt::Dequeue, 0, 0, 1.0);
+    let mut net = Net::<2>::new(2, 1, &star(2, 100, 1_000), &config, 1);
+    net.send_many(Time::ZERO, 50, data(0, 1, 1_000));
+    net.run();
+    assert!(net.delivered.iter().all(|d| !d.marked));
+}
+
+#[test]
+fn marks_depend_on_the_seed_and_on_nothing_else() {
+    let config = marking(MarkAt::Dequeue, 0, 100_000, 0.5);
+    let [a, b, c] = [1, 1, 2].map(|seed| two_to_one(&config, 60, seed));
+    assert_eq!(a, b);
+    assert_ne!(a, c);
+}

@@ -1,0 +1,176 @@
+//! Trimming: headers that go on where payloads have no room.
+
+use crate::support::{Net, control, data, leaf_spine, plain, ps, star};
+use pathweave_fabric::DropReason;
+use pathweave_fabric::config::{EcnConfig, SwitchConfig, Thresholds, TrimConfig};
+use pathweave_units::{Bytes, Time, TrimmedAt};
+
+fn trimming(queue: u64, headers: u64, arriving: f64) -> SwitchConfig {
+    let trim = TrimConfig {
+        enabled: true,
+        queue: Bytes::new(queue),
+        header_queue: Some(Bytes::new(headers)),
+        arriving,
+        thresholds: Thresholds::Fixed,
+        ..TrimConfig::default()
+    };
+    SwitchConfig { trim, ..plain() }
+}
+
+/// Hosts 0 and 1 send `each` packets of 1000 B at once to host 2.
+fn two_to_one(config: &SwitchConfig, each: u32, seed: u64) -> Net<2> {
+    let mut net = Net::<2>::new(3, 1, &star(3, 100, 1_000), config, seed);
+    net.send_many(Time::ZERO, each, data(0, 2, 1_000));
+    net.send_many(Time::ZERO, each, data(1, 2, 1_000));
+    net.run();
+    net.check_conservation();
+    net
+}
+
+fn trimmed_ids(net: &Net<2>) -> Vec<u32> {
+    let mut ids: Vec<u32> = net.delivered.iter().filter(|d| d.trimmed.is_some()).map(|d| d.id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn the_queue_by_hand() {
+    // A pair arrives every 80 ns, the time a packet takes; what is waiting and being sent grows by one a pair. With room for
+    // 5 the second of pair 5 is one too many, and so is that of each pair after it. Their headers take 5.12 ns each, before
+    // data, so that the packet begun behind two of them at 410 ns is still being sent when pair 7 comes at 480 ns: there is
+    // no room for its first one either.
+    let net = two_to_one(&trimming(5_000, 100_000, 1.0), 10, 1);
+    assert_eq!(trimmed_ids(&net), [6, 10 + 4, 10 + 5, 10 + 6, 10 + 7, 10 + 8, 10 + 9]);
+    assert!(net.drops().is_empty());
+    let stats = net.fabric.stats(net.port(3, 2));
+    assert_eq!((stats.trimmed_packets, stats.dropped_packets), (7, 0));
+    // Headers go before data.
+    let last = net.delivered.last().expect("some arrived");
+    assert_eq!(last.trimmed, None);
+}
+
+#[test]
+fn the_newest_in_the_queue_makes_room() {
+    // As above, but what is trimmed is the packet that came in last: the first of the pair, and for the first of pair 7 the
+    // second of pair 6.
+    let net = two_to_one(&trimming(5_000, 100_000, 0.0), 10, 1);
+    assert_eq!(trimmed_ids(&net), [4, 5, 6, 7, 8, 9, 10 + 5]);
+}
+
+#[test]
+fn half_of_the_trims_fall_on_what_arrives() {
+    let net = two_to_one(&trimming(5_000, 10_000_000, 0.5), 5_000, 1);
+    let trimmed = trimmed_ids(&net);
+    // The second of each pair from the fifth on, and as many more as the headers take time of.
+    assert!((4_996..5_500).contains(&trimmed.len()), "{}", trimmed.len());
+    // Mostly the second is what arrives and the first is the newest: half, with a standard deviation of 37, and a few more.
+    let arriving = trimmed.iter().filter(|&&id| id >= 5_000).count();
+    assert!((2_300..3_000).contains(&arriving), "{arriving}");
+    assert_eq!(trimmed, trimmed_ids(&two_to_one(&trimming(5_000, 10_000_000, 0.5), 5_000, 1)));
+}
+
+#[test]
+fn a_header_without_room_is_lost_and_so_is_control() {
+    // Nine to one, all at once: eight packets come while one is sent, of which the queue has room for one more.
+    let mut net = Net::<2>::new(11, 1, &star(11, 100, 1_000), &trimming(2_000, 200, 1.0), 1);
+    (0..9).for_each(|host| _ = net.send(Time::ZERO, data(host, 10, 1_000)));
+    // Three headers of 64 B wait for the end of the packet being sent.
+    net.send(ps(82_000), control(9, 10, 100));
+    net.run();
+    net.check_conservation();
+    let reasons: Vec<DropReason> = net.drops().iter().map(|drop| drop.2).collect();
+    assert_eq!(reasons[..4], [DropReason::HeaderQueue; 4]);
+    assert_eq!(reasons[4..], [DropReason::Buffer]);
+    assert_eq!(trimmed_ids(&net).len(), 3);
+    let stats = net.fabric.stats(net.port(11, 10));
+    assert_eq!((stats.trimmed_packets, stats.dropped_packets), (3, 5));
+}
+
+#[test]
+fn where_it_was_trimmed_and_marked_shows() {
+    // Leaves 8 and 9 with four hosts each, one spine: 0 to 3 send to different hosts of the other leaf, so the uplink is full;
+    // 5 and 6 send to 7, so the last hop is.
+    let mut config = trimming(3_000, 100_000, 1.0);
+    config.ecn = EcnConfig {
+        enabled: true,
+        kmin: Bytes::new(0),
+        kmax: Bytes::new(0),
+        pmax: 1.0,
+        thresholds: Thresholds::Fixed,
+        ..EcnConfig::default()
+    };
+    let mut net = Net::<2>::new(8, 3, &leaf_spine(2, 4, 1, 100, 700), &config, 1);
+    for src in 0..4 {
+        net.send_many(Time::ZERO, 20, data(src, 4 + src % 3, 1_000));
+    }
+    net.send_many(Time::ZERO, 20, data(5, 7, 1_000));
+    net.send_many(Time::ZERO, 20, data(6, 7, 1_000));
+    net.run();
+    net.check_conservation();
+    for delivery in &net.delivered {
+        let expected =
+            if net.packets[delivery.id as usize].dst == 7 { TrimmedAt::LastHop } else { TrimmedAt::OnTheWay };
+        assert!(delivery.trimmed.is_none_or(|at| at == expected), "{delivery:?}");
+        // What was not trimmed at the first switch has been marked there or not; headers are never marked later.
+        assert!(delivery.trimmed.is_none() || delivery.hops >= 1);
+    }
+    let marked_headers = net.delivered.iter().filter(|d| d.trimmed.is_some() && d.marked).count();
+    assert_eq!(
+        marked_headers, 0,
+        "the first switch marks what leaves its queue, and trims what does not get in"
+    );
+}
+
+#[test]
+fn a_mark_stays_where_the_payload_goes() {
+    // Host 0 and 1 fill the uplink of leaf 4, which marks, on the way to 2; 3 fills the link to 2 meanwhile.
+    let mut config = trimming(40_000, 100_000, 1.0);
+    config.ecn = EcnConfig {
+        enabled: true,
+        kmin: Bytes::new(1_000),
+        kmax: Bytes::new(1_000),
+        pmax: 1.0,
+        thresholds: Thresholds::Fixed,
+        ..EcnConfig::default()
+    };
+    let mut net = Net::<2>::new(4, 3, &leaf_spine(2, 2, 1, 100, 700), &config, 1);
+    net.send_many(Time::ZERO, 60, data(0, 2, 1_000));
+    net.send_many(Time::ZERO, 60, data(1, 2, 1_000));
+    net.send_many(Time::ZERO, 120, data(3, 2, 1_000));
+    net.run();
+    net.check_conservation();
+    let both = |d: &&crate::support::Delivery| d.trimmed == Some(TrimmedAt::LastHop) && d.marked;
+    assert!(net.delivered.iter().filter(both).count() > 5);
+}
+
+#[test]
+fn small_packets_and_what_fits_are_left_alone() {
+    // With room for everything it is a plain queue.
+    let roomy = two_to_one(&trimming(1_000_000, 1_000_000, 0.5), 100, 1);
+    let plain = two_to_one(&plain(), 100, 1);
+    assert_eq!(roomy.delivered, plain.delivered);
+    // Nothing would be left of packets of 64 B: they are dropped.
+    let mut net = Net::<2>::new(3, 1, &star(3, 100, 1_000), &trimming(1_000, 100_000, 0.5), 1);
+    net.send_many(Time::ZERO, 100, data(0, 2, 64));
+    net.send_many(Time::ZERO, 100, data(1, 2, 64));
+    net.run();
+    net.check_conservation();
+    assert!(trimmed_ids(&net).is_empty());
+    assert!(!net.drops().is_empty() && net.drops().iter().all(|drop| drop.2 == DropReason::Buffer));
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let complaint = |change: fn(&mut SwitchConfig)| {
+        let mut config = trimming(5_000, 5_000, 0.5);
+        change(&mut config);
+        config.validate().expect_err("out of range").to_string()
+    };
+    assert!(complaint(|config| config.pfc.enabled = true).contains("trim.enabled"));
+    assert!(complaint(|config| config.trim.queue = Bytes::new(10)).contains("trim.queue"));
+    assert!(complaint(|config| config.trim.size = Bytes::new(10)).contains("trim.size"));
+    assert!(complaint(|config| config.trim.arriving = 1.5).contains("trim.arriving"));
+    assert!(
+        complaint(|config| config.trim.header_queue = Some(Bytes::new(10))).contains("trim.header_queue")
+    );
+}

@@ -1,0 +1,121 @@
+//! The result folder: complete or absent, and never over files of other programs.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Shape, run};
+use pathweave_results::{FILES, OutputError, ResultFolder, RunResult, Summary};
+
+fn write(destination: &Path, run: &RunResult) -> Result<(), OutputError> {
+    let folder = ResultFolder::create(destination)?;
+    folder.write_run(run, &Summary::from_run(run))?;
+    folder.commit().map(drop)
+}
+
+fn small() -> RunResult {
+    run("small", Shape { flows: 50, ..Shape::SMALL })
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_folder_has_every_file_and_nothing_beside_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let destination = dir.path().join("new/parents/demo");
+    write(&destination, &small()).unwrap();
+    let mut expected: Vec<String> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    expected.sort();
+    assert_eq!(names(&destination), expected);
+    assert_eq!(names(destination.parent().unwrap()), ["demo"]);
+    assert_eq!(fs::read_to_string(destination.join("scenario.toml")).unwrap(), small().info.scenario_toml);
+}
+
+#[test]
+fn nothing_appears_before_commit_and_nothing_stays_without_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let destination = dir.path().join("demo");
+    let folder = ResultFolder::create(&destination).unwrap();
+    folder.write_run(&small(), &Summary::from_run(&small())).unwrap();
+    assert!(!destination.exists());
+    drop(folder);
+    assert!(names(dir.path()).is_empty());
+}
+
+#[test]
+fn an_older_result_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let destination = dir.path().join("demo");
+    write(&destination, &small()).unwrap();
+    let mut second = small();
+    second.info.scenario_toml = "# second\n".to_owned();
+    write(&destination, &second).unwrap();
+    assert_eq!(fs::read_to_string(destination.join("scenario.toml")).unwrap(), "# second\n");
+    assert_eq!(names(dir.path()), ["demo"]);
+}
+
+#[test]
+fn other_peoples_files_are_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |path: &Path| write(path, &small()).unwrap_err().to_string();
+
+    let file = dir.path().join("file");
+    fs::write(&file, "mine").unwrap();
+    assert!(refused(&file).contains("is not a result folder (a file)"), "{}", refused(&file));
+
+    let stranger = dir.path().join("stranger");
+    fs::create_dir(&stranger).unwrap();
+    fs::write(stranger.join("thesis.tex"), "mine").unwrap();
+    assert!(refused(&stranger).contains("it holds \"thesis.tex\""));
+
+    let mixed = dir.path().join("mixed");
+    write(&mixed, &small()).unwrap();
+    fs::write(mixed.join("notes.txt"), "mine").unwrap();
+    assert!(refused(&mixed).contains("it holds \"notes.txt\""));
+    assert_eq!(fs::read_to_string(mixed.join("notes.txt")).unwrap(), "mine");
+
+    // The names of our files, but not ours.
+    let lookalike = dir.path().join("lookalike");
+    fs::create_dir(&lookalike).unwrap();
+    fs::write(lookalike.join("summary.json"), "{\"schema\": \"other\"}").unwrap();
+    assert!(refused(&lookalike).contains("it holds \"summary.json\""));
+    assert_eq!(names(dir.path()), ["file", "lookalike", "mixed", "stranger"]);
+}
+
+#[test]
+fn an_empty_folder_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let destination = dir.path().join("empty");
+    fs::create_dir(&destination).unwrap();
+    write(&destination, &small()).unwrap();
+    assert!(destination.join("report.html").exists());
+}
+
+#[test]
+fn a_parent_that_is_a_file_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("file"), "").unwrap();
+    let error = write(&dir.path().join("file/demo"), &small()).unwrap_err().to_string();
+    assert!(error.contains("file"), "{error}");
+    assert!(error.contains("cannot"), "{error}");
+}
+
+#[test]
+fn a_comparison_has_a_folder_for_each_run_and_can_be_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let destination = dir.path().join("compare");
+    for _ in 0..2 {
+        // Different names that become the same folder name.
+        let runs = [run("a/b", Shape::SMALL), run("a:b", Shape::SMALL), run("c", Shape::SMALL)];
+        let summaries: Vec<Summary> = runs.iter().map(Summary::from_run).collect();
+        let folder = ResultFolder::create(&destination).unwrap();
+        folder.write_comparison(&runs.iter().zip(&summaries).collect::<Vec<_>>()).unwrap();
+        folder.commit().unwrap();
+        assert_eq!(names(&destination), ["a_b", "a_b-2", "c", "report.html", "summary.json"]);
+        assert_eq!(names(&destination.join("c")).len(), FILES.len());
+    }
+}

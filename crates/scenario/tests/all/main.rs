@@ -1,0 +1,11 @@
+//! The tests of this crate as one program: it is linked once.
+
+mod any_text;
+mod effects;
+mod estimate;
+mod flow;
+mod hostile_files;
+mod limits;
+mod names;
+mod reference;
+mod registered;

@@ -1,0 +1,229 @@
+//! Datagram queue pairs, shared queue pairs, and NICs beyond their links.
+
+use crate::support::{finish, lossy, play, spec, star, with_graph};
+use pathweave_policy::{DatagramConfig, Repair, RttSource, Service};
+use pathweave_results::{EndReason, FlowStatus, RunResult};
+use pathweave_sim::SimSpec;
+use pathweave_sim::nic::NicConfig;
+use pathweave_topo::{Build, FatTree, Topology};
+use pathweave_units::{Bytes, Duration, Rate};
+use pathweave_workload::{AllToAll, Placement, Traffic, WorkloadConfig, WorkloadEnv};
+
+fn all_to_all(topology: Topology, processes: u32, size: u64, scheme: &str) -> SimSpec {
+    let traffic = Traffic::AllToAll(AllToAll {
+        size: Bytes::new(size),
+        group_size: None,
+        processes: Some(processes),
+        stagger: Duration::from_ps(1),
+        placement: Placement::Consecutive,
+        window: None,
+        repetitions: 1,
+        compute: Duration::ZERO,
+    });
+    let env = WorkloadEnv::new(topology.hosts(), Rate::from_gbps(100));
+    let graph =
+        pathweave_workload::build(&[WorkloadConfig::new(traffic)], &env).expect("an all-to-all").graph;
+    with_graph(topology, graph, scheme)
+}
+
+/// Receivers ask by this rule. Those of scans count in round trips of the idle network, as the paper does.
+fn ask_by(spec: &mut SimSpec, repair: Repair) {
+    let rtt = if repair == Repair::Overtaken { RttSource::Measured } else { RttSource::Configured };
+    let config = DatagramConfig { repair, rtt, ..DatagramConfig::default() };
+    spec.schemes[0].scheme.service = Service::Datagram(config);
+}
+
+fn erd_16() -> Topology {
+    FatTree::erd(2, 2, Rate::from_gbps(100)).build(std::path::Path::new(".")).expect("the network of ERD")
+}
+
+fn sum(result: &RunResult, of: impl Fn(&pathweave_results::FlowRecord) -> u64) -> u64 {
+    result.flows.iter().map(of).sum()
+}
+
+/// A message of one packet, all of it by hand: 1,000 B in 9 + 1,000 -> 1,012 + 94 = 1,106 B, 88.48 ns on each of two
+/// links of 1 us; with NICs 2 us before it leaves, 2 us and 1,064 B at 256 Gb/s (33.25 ns) when it is there, and 40 ns
+/// of a core.
+#[test]
+fn one_packet_by_hand() {
+    let fct = |nic: Option<NicConfig>| {
+        let mut spec = spec(star(2), &[(0, 1, 1_000, 0)], "erd-uncontrolled");
+        spec.host.nic = nic;
+        finish(&spec).flows[0].fct_ps().expect("it arrives")
+    };
+    let network = 2 * 88_480 + 2_000_000;
+    assert_eq!(fct(None), network);
+    assert_eq!(fct(Some(NicConfig::default())), 2_000_000 + network + 2_000_000 + 33_250 + 40_000);
+    let slow = NicConfig { packet_cost: Duration::from_us(1), post_crossings: 3, ..NicConfig::default() };
+    assert_eq!(fct(Some(slow)), 6_000_000 + network + 2_033_250 + 1_000_000);
+}
+
+/// A core takes packets one after another: 100 of them, each 1 us, when the link brings one every 88 ns.
+#[test]
+fn a_core_handles_one_packet_at_a_time() {
+    let mut spec = spec(star(2), &[(0, 1, 4_087 * 100, 0)], "erd-uncontrolled");
+    spec.host.nic = Some(NicConfig { packet_cost: Duration::from_us(1), ..NicConfig::default() });
+    let fct = finish(&spec).flows[0].fct_ps().expect("it arrives");
+    assert!((104_000_000..108_000_000).contains(&fct), "{fct}");
+}
+
+#[test]
+fn a_connection_pays_for_the_bus_too() {
+    let fct = |nic| {
+        let mut spec = spec(star(2), &[(0, 1, 1_000, 0)], "ecmp");
+        spec.host.nic = nic;
+        finish(&spec).flows[0].fct_ps().expect("it arrives")
+    };
+    // 64 B at 256 Gb/s are 2 ns.
+    assert_eq!(fct(Some(NicConfig::default())), fct(None) + 4_002_000);
+}
+
+/// Fig. 1a: with 50 processes on each of two hosts there are 2,500 connections, and a NIC that keeps 100 is slow.
+#[test]
+fn contexts_that_do_not_fit_halve_the_rate() {
+    let took = |scheme: &str, qp_fits, processes| {
+        let mut spec = all_to_all(star(2), processes, 20_000, scheme);
+        spec.host.nic = Some(NicConfig { qp_fits, qp_thrash: 4 * qp_fits, ..NicConfig::default() });
+        finish(&spec).jobs[0].finish_ps.expect("it is done") as f64
+    };
+    let slowed = took("ecmp", 100, 100) / took("ecmp", 10_000, 100);
+    assert!((1.8..2.1).contains(&slowed), "{slowed}");
+    // One a process is never too many.
+    let slowed = took("erd-uncontrolled", 100, 100) / took("erd-uncontrolled", 10_000, 100);
+    assert!((0.999..1.001).contains(&slowed), "{slowed}");
+}
+
+#[test]
+fn processes_share_what_their_service_shares() {
+    for scheme in ["ecmp", "xrc", "rd", "erd-uncontrolled"] {
+        let result = finish(&all_to_all(star(4), 12, 10_000, scheme));
+        assert_eq!(result.flows.len(), 12 * 9, "{scheme}");
+    }
+}
+
+/// One message at a time: the second of two waits for the first one's acknowledgement, where a connection does not.
+#[test]
+fn an_end_to_end_context_carries_one_message() {
+    let last = |scheme| {
+        let result = finish(&spec(star(2), &[(0, 1, 1_000, 0), (0, 1, 1_000, 1)], scheme));
+        sum(&result, |flow| flow.finish_ps.expect("it arrives")) / 2
+    };
+    // Half of the round trip of 4.2 us, as only one of two waits.
+    let later = last("rd") - last("ecmp");
+    assert!((1_900_000..2_300_000).contains(&later), "{later}");
+}
+
+/// Much overtakes, and nothing is lost: what not all paths have overtaken is not asked for. The rule of two scans takes for
+/// lost what waits for longer than its period, as it does behind messages of 64 kB.
+#[test]
+fn without_loss_nothing_is_sent_twice() {
+    let sent_again = |repair, size, overtakes: u64| {
+        let mut spec = all_to_all(erd_16(), 16, size, "erd-uncontrolled");
+        spec.verify = true;
+        ask_by(&mut spec, repair);
+        let result = finish(&spec);
+        let late = sum(&result, |flow| flow.ooo_packets.into());
+        assert!(late >= overtakes, "{repair:?}, {size} bytes: {late} are late");
+        sum(&result, |flow| flow.retransmitted_packets.into())
+    };
+    for (size, overtakes) in [(10_000, 100), (64_000, 1_000)] {
+        assert_eq!(sent_again(Repair::Overtaken, size, overtakes), 0, "{size} bytes");
+    }
+    assert_eq!(sent_again(Repair::TwoScans, 10_000, 100), 0);
+    assert!(sent_again(Repair::TwoScans, 64_000, 1_000) > 0);
+}
+
+/// Ports that drop and links that lose: everything arrives, once.
+#[test]
+fn loss_is_repaired() {
+    for repair in [Repair::Overtaken, Repair::TwoScans, Repair::Literal] {
+        let mut spec = lossy(all_to_all(erd_16(), 32, 64_000, "erd-uncontrolled"));
+        spec.switch.buffer = Bytes::from_kb(500);
+        spec.host.nic = Some(NicConfig::default());
+        spec.verify = true;
+        ask_by(&mut spec, repair);
+        crate::support::impair(&mut spec, 0.03, false);
+        let result = finish(&spec);
+        assert!(sum(&result, |flow| flow.retransmitted_packets.into()) > 0);
+    }
+}
+
+/// Eight hosts send 2 MB each to one, and nobody slows down: all but what the link carries and a buffer holds is dropped, and
+/// sent again. By the paper's rule some packets are asked for too often while copies of them wait; by ours all arrive. With
+/// a rate for each destination switches mark, everything arrives by either rule, and less is sent again.
+#[test]
+fn rates_of_destinations_follow_marks() {
+    let sent_again = |scheme, repair| {
+        let flows: Vec<_> = (1..9).map(|src| (src, 0, 2_000_000, 0)).collect();
+        let mut spec = lossy(spec(star(9), &flows, scheme));
+        spec.switch.buffer = Bytes::from_mb(2);
+        ask_by(&mut spec, repair);
+        let result = play(&spec);
+        let failed = result.flows.iter().filter(|flow| flow.status != FlowStatus::Finished).count();
+        (sum(&result, |flow| flow.retransmitted_packets.into()), failed)
+    };
+    for repair in [Repair::Overtaken, Repair::TwoScans] {
+        let (published, controlled) = (sent_again("erd-uncontrolled", repair), sent_again("erd", repair));
+        assert_eq!((published.1 > 0, controlled.1), (repair == Repair::TwoScans, 0), "{published:?}");
+        assert!(controlled.0 * 2 < published.0, "{repair:?}: {published:?} {controlled:?}");
+    }
+}
+
+/// A NIC that puts datagrams in order: with room for all that overtakes nothing is lost, with little of it is, and is
+/// sent again; software that places them needs none.
+#[test]
+fn a_nic_that_puts_in_order_needs_room() {
+    let lost = |buffer: Bytes| {
+        let mut spec = all_to_all(erd_16(), 16, 64_000, "erd-uncontrolled");
+        spec.host.nic = Some(NicConfig { reorder_buffer: buffer, ..NicConfig::default() });
+        spec.verify = true;
+        sum(&finish(&spec), |flow| flow.dropped_packets.into())
+    };
+    assert_eq!([Bytes::ZERO, Bytes::from_mb(16)].map(lost), [0, 0]);
+    let [some, more] = [Bytes::from_kb(64), Bytes::from_kb(8)].map(lost);
+    assert!(some > 0 && more > some, "{some} {more}");
+}
+
+/// Without repair what is lost stays lost, and the run ends all the same.
+#[test]
+fn raw_datagrams_end_where_they_end() {
+    let mut spec = lossy(all_to_all(erd_16(), 16, 3_000, "erd-uncontrolled"));
+    let raw = DatagramConfig { repair: Repair::Never, ..DatagramConfig::default() };
+    spec.schemes[0].scheme.service = Service::Datagram(raw);
+    crate::support::impair(&mut spec, 0.1, false);
+    let result = play(&spec);
+    assert_eq!(result.info.ended, EndReason::Completed);
+    let lost = result.flows.iter().filter(|flow| flow.status == FlowStatus::Unfinished).count();
+    assert!((30..200).contains(&lost), "{lost} of 240");
+    assert!(result.flows.iter().all(|flow| (flow.finish_ps.is_none()) == (flow.dropped_packets == 1)));
+}
+
+/// Datagrams and connections on one NIC take turns.
+#[test]
+fn two_services_share_a_nic() {
+    let mut spec = spec(star(3), &[(0, 1, 1_000_000, 0), (0, 2, 1_000_000, 1)], "erd-uncontrolled");
+    let mut other = spec.schemes[0].clone();
+    other.name = "ecmp".into();
+    other.scheme = (pathweave_policy::find_scheme("ecmp").expect("a scheme").make)();
+    spec.schemes.push(other);
+    let mut graph = pathweave_workload::GraphBuilder::new(3);
+    for (name, to) in [("a", 1), ("b", 2)] {
+        let group = graph.group(name, None).expect("room");
+        let message = pathweave_workload::NewMessage {
+            src: pathweave_units::HostId(0),
+            dst: pathweave_units::HostId(to),
+            size: Bytes::new(1_000_000),
+            start: pathweave_units::Time::ZERO,
+            group,
+            stream: pathweave_workload::Stream::Shared(0),
+            job: None,
+        };
+        graph.message(message).expect("a message");
+    }
+    spec.graph = std::sync::Arc::new(graph.finish().expect("no cycle"));
+    spec.groups = vec![pathweave_sim::GroupSpec::new(0), pathweave_sim::GroupSpec::new(1)];
+    let result = finish(&spec);
+    let ends: Vec<u64> = result.flows.iter().map(|flow| flow.finish_ps.expect("it arrives")).collect();
+    // 2 MB at 100 Gb/s take 160 us and headers; both end there.
+    assert!(ends.iter().all(|end| (160_000_000..172_000_000).contains(end)), "{ends:?}");
+}

@@ -1,0 +1,151 @@
+//! LAPS where paths differ in length: over rails and in a Dragonfly, on the paths the topology means its sources to use.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::support::{Flow, all_to_all, fat_tree, finish, impair, incast, lossy, permutation, spec};
+use pathweave_fabric::config::FaultConfig;
+use pathweave_policy::laps::Limit;
+use pathweave_policy::{PathRto, PolicyConfig, Recovery, RingScope};
+use pathweave_results::{DropReason, EventKind, RunResult};
+use pathweave_sim::{RouteChoice, SimSpec};
+use pathweave_topo::{Build, Dragonfly, PathSetConfig, PathSets, Rail, Topology, Wanted};
+use pathweave_units::Duration;
+
+/// 4 clusters of 4 GPUs.
+fn rails() -> Topology {
+    Rail::new(4, 4).build(Path::new(".")).expect("rails")
+}
+/// 5 groups of 2 switches with 2 hosts each.
+fn dragonfly() -> Topology {
+    Dragonfly::new(5, 2, 2).build(Path::new(".")).expect("a Dragonfly")
+}
+
+fn laps(topology: Topology, flows: &[Flow]) -> SimSpec {
+    of_scheme("laps", topology, flows)
+}
+fn of_scheme(scheme: &str, topology: Topology, flows: &[Flow]) -> SimSpec {
+    let mut spec = spec(topology, flows, scheme);
+    let sets = PathSets::build(&PathSetConfig::default(), &spec.topology, Path::new("."), Wanted::All)
+        .expect("hosts with one port");
+    spec.routing = RouteChoice::Sources(Arc::new(sets));
+    spec
+}
+
+/// With the recovery of the paper, and timers that count the queue.
+fn by_path_order(mut spec: SimSpec) -> SimSpec {
+    spec.schemes[0].scheme.recovery = Recovery::PathOrder {
+        window_packets: 4_096,
+        scope: RingScope::Host,
+        rto: PathRto::Guarded,
+        rto_min: Duration::from_ms(1),
+        rto_slack: Duration::from_us(10),
+    };
+    spec
+}
+
+fn resent(result: &RunResult) -> u32 {
+    result.flows.iter().map(|flow| flow.retransmitted_packets).sum()
+}
+fn last_finish(result: &RunResult) -> u64 {
+    result.flows.iter().filter_map(|flow| flow.finish_ps).max().expect("flows finished")
+}
+
+#[test]
+fn paths_that_differ_cause_no_retransmission_by_their_order_and_few_by_time() {
+    for (topology, hosts) in [(rails(), 16), (dragonfly(), 20)] {
+        for flows in [permutation(hosts, 1_000_000), incast(hosts, 400_000), all_to_all(hosts, 30_000)] {
+            let spec = laps(topology.clone(), &flows);
+            let result = finish(&by_path_order(spec.clone()));
+            let out_of_order: u64 = result.flows.iter().map(|flow| u64::from(flow.ooo_packets)).sum();
+            assert!(out_of_order > 100, "packets overtake each other: {out_of_order}");
+            assert_eq!(resent(&result), 0);
+            // Time guesses, and messages of few packets end before they have learned from it: 19 % at most here.
+            let timed = finish(&spec);
+            let sent: u64 = timed.flows.iter().map(|flow| u64::from(flow.sent_packets)).sum();
+            assert!(u64::from(resent(&timed)) < sent / 4, "{} of {sent}", resent(&timed));
+        }
+    }
+}
+
+#[test]
+fn what_is_lost_is_sent_again_once_by_the_order_on_each_path() {
+    for topology in [rails(), dragonfly()] {
+        let mut spec = laps(topology, &permutation(16, 2_000_000));
+        impair(&mut spec, 1e-3, true);
+        let timeouts = |result: &RunResult| result.flows.iter().map(|flow| flow.timeouts).sum::<u32>();
+        assert_eq!(timeouts(&finish(&spec)), 0, "by time nothing waits for the timeout");
+        let result = finish(&by_path_order(spec));
+        // An acknowledgement that is lost may cost a retransmission of what arrived.
+        let lost = result.events.iter().filter(|event| event.kind == EventKind::Drop).count();
+        let resent = resent(&result) as usize;
+        assert!(lost > 30 && resent <= lost, "{lost} lost, {resent} sent again");
+        // Only what leaves last on a path has to wait for a timer.
+        assert!(timeouts(&result) <= 16, "{} timeouts", timeouts(&result));
+    }
+}
+
+#[test]
+fn a_tcp_like_mode_finds_losses_by_sack_on_paths_of_any_length() {
+    // Fat tree: all paths are alike; rails and Dragonfly: they differ.
+    for (topology, hosts) in [(rails(), 16), (dragonfly(), 20), (fat_tree(), 16)] {
+        let mut spec = of_scheme("laps-tcp", topology, &permutation(hosts, 8_000_000));
+        let whole = finish(&spec);
+        assert_eq!(resent(&whole), 0, "nothing is lost");
+        // Without PFC, a packet in a thousand lost on every link.
+        spec = lossy(spec);
+        impair(&mut spec, 1e-3, false);
+        let result = finish(&spec);
+        let lost = result.events.iter().filter(|event| event.kind == EventKind::Drop).count();
+        let timeouts: u32 = result.flows.iter().map(|flow| flow.timeouts).sum();
+        assert!(lost > 20 && resent(&result) > 0, "{lost} lost, {} sent again", resent(&result));
+        // The selective part of answers shows most losses; the rest is the end of a message.
+        assert!((timeouts as usize) < lost, "{timeouts} timeouts for {lost} losses");
+    }
+}
+
+#[test]
+fn an_incast_ends_close_to_what_the_receivers_link_takes() {
+    let senders = 15;
+    let result = finish(&laps(rails(), &incast(16, 4_000_000)));
+    // 200 Gb/s, payload alone, over two links, of which one runs dry now and then.
+    let bound = senders * 4_000_000 * 40;
+    let took = last_finish(&result);
+    assert!(took >= bound && took < bound * 125 / 100, "{took} ps, {bound} ps at least");
+}
+
+#[test]
+fn the_window_alone_limits_where_switches_pause_and_the_rate_too_where_they_drop() {
+    let limited_by = |drops: bool, limit: Option<Limit>| {
+        let mut spec = laps(rails(), &incast(16, 400_000));
+        let PolicyConfig::Laps(config) = &mut spec.schemes[0].scheme.policy else { panic!("LAPS") };
+        assert_eq!(config.limit, Limit::Auto);
+        config.limit = limit.unwrap_or(config.limit);
+        finish(&if drops { lossy(spec) } else { spec }).info.digest
+    };
+    let [window, rate] = [Limit::Window, Limit::RateAndWindow].map(Some);
+    assert_eq!(limited_by(false, None), limited_by(false, window));
+    assert_eq!(limited_by(true, None), limited_by(true, rate));
+    assert_ne!(limited_by(true, rate), limited_by(true, window));
+}
+
+#[test]
+fn a_dead_rail_is_left_and_what_was_on_it_is_sent_again() {
+    let mut spec = laps(rails(), &permutation(16, 4_000_000));
+    spec.switch.reroute_after = Duration::from_us(30);
+    let links: Vec<String> = (0..spec.topology.links().len())
+        .map(|link| spec.topology.link_name(pathweave_topo::LinkId(link as u32)))
+        .filter(|name| name.contains("rail"))
+        .collect();
+    let link = links.first().expect("a link to a rail switch").clone();
+    spec.faults = vec![FaultConfig::LinkDown { link, at: Duration::from_us(50), up_at: None }];
+    let result = finish(&spec);
+    let lost = result
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Drop && event.reason == Some(DropReason::LinkDown))
+        .count();
+    assert!(lost > 0 && resent(&result) > 0, "{lost} packets lost on the dead link");
+    // Nobody waits for a timer of 8 ms.
+    assert!(last_finish(&result) < Duration::from_ms(5).as_ps(), "{}", last_finish(&result));
+}

@@ -1,0 +1,180 @@
+//! What is recorded of a run: samples over time, events.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::support::{impair, incast, leaf_spine, lossy, permutation, play, spec, star};
+use pathweave_fabric::config::FaultConfig;
+use pathweave_results::{DropReason, EventKind, FlowRecord, RunResult, SeriesKind};
+use pathweave_sim::ObserveConfig;
+use pathweave_units::{Bytes, Duration};
+
+/// Nanoseconds between flows: longer than any sampling below.
+const APART: u64 = 1_500_000;
+
+/// Three flows of 1 MB on a star of 16 hosts, 1.5 ms apart: 80 us of traffic each, and nothing in between.
+fn three_flows(max_samples: u32) -> RunResult {
+    let messages: Vec<_> = (0..3).map(|i| (i, i + 8, 1_000_000, u64::from(i) * APART)).collect();
+    let mut spec = spec(star(16), &messages, "ecmp");
+    let interval = Duration::from_us(5);
+    spec.observe = ObserveConfig { interval, max_samples, flows: 3, ..ObserveConfig::default() };
+    play(&spec)
+}
+
+/// By instant, in nanoseconds.
+fn of(result: &RunResult, kind: SeriesKind, entity: u32) -> BTreeMap<u64, f64> {
+    let chosen = result.series.iter().filter(|s| (s.kind, s.entity) == (kind, entity));
+    chosen.map(|s| (s.time_ps / 1_000, s.value)).collect()
+}
+
+#[test]
+fn instants_at_which_nothing_moves_are_instants() {
+    let result = three_flows(10_000);
+    let instants: Vec<u64> = of(&result, SeriesKind::Interval, 0).into_keys().collect();
+    // 3.08 ms in steps of 5 us, every one of them.
+    assert!(instants.len() > 610, "{}", instants.len());
+    assert!(instants.iter().zip(1..).all(|(&at, n)| at == n * 5_000));
+    let received = of(&result, SeriesKind::HostRateBps, 8);
+    assert!(received.keys().all(|&at| at < 100_000), "{received:?}");
+    // A flow that is not under way has no sample; one that is has them without a gap.
+    let inflight = of(&result, SeriesKind::InflightBytes, 1);
+    assert!(inflight.keys().all(|&at| (APART..APART + 100_000).contains(&at)), "{inflight:?}");
+    assert!(inflight.len() > 15);
+}
+
+#[test]
+fn fewer_samples_say_the_same_in_the_mean() {
+    let fine = three_flows(10_000);
+    for max_samples in [2, 15, 16, 77, 256] {
+        let coarse = three_flows(max_samples);
+        let spans = of(&coarse, SeriesKind::Interval, 0);
+        assert!(spans.len() <= max_samples as usize, "{} of {max_samples}", spans.len());
+        let end = *spans.keys().next_back().unwrap();
+        let each = *spans.values().next().unwrap();
+        assert!(spans.values().all(|&span| span == each), "equally far apart: {spans:?}");
+        // A packet counts where its transmission begins, and a link cannot be busier than always.
+        for (kind, off) in [(SeriesKind::HostRateBps, 1e-9), (SeriesKind::LinkUtilisation, 0.01)] {
+            for entity in 0..32 {
+                let carried = |result: &RunResult| -> f64 {
+                    let spans = of(result, SeriesKind::Interval, 0);
+                    let until = of(result, kind, entity).into_iter().filter(|(at, _)| *at <= end);
+                    until.map(|(at, value)| value * spans[&at]).sum()
+                };
+                let (fine, coarse) = (carried(&fine), carried(&coarse));
+                let close = (fine - coarse).abs() <= off * fine;
+                assert!(close, "{max_samples}: {kind} of {entity}: {coarse}, really {fine}");
+            }
+        }
+        // Shares of what arrived add up at every instant at which anything did.
+        for flow in 0..3 {
+            let shares = of(&coarse, SeriesKind::PathShare, flow);
+            assert!(shares.values().all(|share| (share - 1.0).abs() < 1e-9), "{shares:?}");
+        }
+    }
+}
+
+/// Events of a kind.
+fn count(result: &RunResult, kind: EventKind) -> u64 {
+    result.events.iter().filter(|event| event.kind == kind).count() as u64
+}
+
+fn sum(result: &RunResult, of: fn(&FlowRecord) -> u32) -> u64 {
+    result.flows.iter().map(|flow| u64::from(of(flow))).sum()
+}
+
+/// An incast into switches that drop, with a fault: what is lost is sent again, some of it after a timeout.
+fn lossy_incast(scheme: &str, max_events: u32) -> RunResult {
+    let mut spec = lossy(spec(leaf_spine(), &incast(16, 300_000), scheme));
+    spec.switch.buffer = Bytes::new(400_000);
+    impair(&mut spec, 0.02, false);
+    spec.host.rto.timeout = Duration::from_us(100);
+    spec.observe = ObserveConfig { max_events, ..ObserveConfig::default() };
+    play(&spec)
+}
+
+#[test]
+fn retransmissions_and_timeouts_are_events_as_many_as_are_counted() {
+    for scheme in ["ecmp", "rps", "udmp", "qp16", "laps", "dlbf", "erd-uncontrolled"] {
+        let result = lossy_incast(scheme, 1_000_000);
+        assert!(result.events_not_recorded.is_empty());
+        let again = sum(&result, |flow| flow.retransmitted_packets);
+        assert!(again > 0, "{scheme}");
+        assert_eq!(count(&result, EventKind::Retransmit), again, "{scheme}");
+        assert_eq!(count(&result, EventKind::Timeout), sum(&result, |flow| flow.timeouts), "{scheme}");
+        assert!(result.events.is_sorted_by_key(|event| event.time_ps), "{scheme}");
+        for event in &result.events {
+            if !matches!(event.kind, EventKind::Retransmit | EventKind::Timeout) {
+                continue;
+            }
+            let flow = &result.flows[event.flow.unwrap_or_else(|| panic!("{scheme}: {event:?}")) as usize];
+            assert_eq!((event.node, event.peer_host), (flow.src_host, Some(flow.dst_host)), "{scheme}");
+            let until = flow.acked_ps.or(flow.finish_ps).unwrap_or(u64::MAX);
+            assert!((flow.start_ps..=until).contains(&event.time_ps), "{scheme}: {event:?} {flow:?}");
+            assert!(event.path.is_some() && event.queue_pair.is_some());
+            assert!(event.value < 1_000.0, "a PSN of a short message: {event:?}");
+        }
+    }
+    assert!(count(&lossy_incast("ecmp", 1_000_000), EventKind::Timeout) > 0, "some of them are timeouts");
+}
+
+#[test]
+fn each_kind_has_a_limit_of_its_own_and_what_is_beyond_it_is_counted() {
+    let (all, few) = (lossy_incast("rps", 1_000_000), lossy_incast("rps", 5));
+    assert_eq!(all.info.digest, few.info.digest);
+    for &kind in EventKind::ALL {
+        let beyond = few.events_not_recorded.get(&kind).copied().unwrap_or(0);
+        assert_eq!(count(&few, kind) + beyond, count(&all, kind), "{kind}");
+        assert_eq!(count(&few, kind), count(&all, kind).min(5), "{kind}");
+    }
+    // Where none are wanted, nobody watches for those of hosts.
+    let none = lossy_incast("rps", 0);
+    assert_eq!((none.info.digest, none.events.len()), (all.info.digest, 0));
+}
+
+/// What the documents promise occurs. A loop of switches takes a topology file that makes one, so that reason is left to
+/// the tests of the fabric.
+#[test]
+fn every_kind_of_event_and_every_reason_occurs_in_some_run() {
+    let mut runs = vec![lossy_incast("rps", 1_000_000)];
+    // Switches that pause.
+    let mut pausing = spec(leaf_spine(), &incast(16, 300_000), "rps");
+    pausing.switch.buffer = Bytes::new(2_000_000);
+    runs.push(play(&pausing));
+    // Switches that trim, with room for hardly a header.
+    let mut trimming = spec(leaf_spine(), &incast(16, 300_000), "uet-nscc");
+    trimming.switch.pfc.enabled = false;
+    trimming.switch.trim.enabled = true;
+    trimming.switch.trim.header_queue = Some(Bytes::new(300));
+    runs.push(play(&trimming));
+    let mut corrupting = spec(leaf_spine(), &permutation(16, 300_000), "rps");
+    impair(&mut corrupting, 0.02, true);
+    runs.push(play(&corrupting));
+    // A spine link goes down and comes back; then the only link of a host, with what is on the way to it.
+    for link in ["leaf0-spine0", "host5-leaf1"] {
+        let mut spec = spec(leaf_spine(), &permutation(16, 300_000), "rps");
+        // Long enough for routing to notice, and for senders to try again.
+        let (at, up_at) = (Duration::from_us(10), Some(Duration::from_us(60_000)));
+        spec.host.rto.timeout = Duration::from_us(1_000);
+        spec.faults = vec![FaultConfig::LinkDown { link: link.into(), at, up_at }];
+        runs.push(play(&spec));
+    }
+    let kinds: BTreeSet<EventKind> = runs.iter().flat_map(|run| &run.events).map(|e| e.kind).collect();
+    assert_eq!(kinds, EventKind::ALL.iter().copied().collect());
+    let reasons: BTreeSet<DropReason> =
+        runs.iter().flat_map(|run| &run.events).filter_map(|e| e.reason).collect();
+    let promised = DropReason::ALL.iter().copied().filter(|reason| *reason != DropReason::HopLimit);
+    assert_eq!(reasons, promised.collect());
+}
+
+#[test]
+fn an_acknowledgement_ends_a_flow_half_a_round_trip_later() {
+    let mut alone = spec(star(4), &[(0, 1, 1_000_000, 0)], "ecmp");
+    alone.verify = false;
+    let result = play(&alone);
+    let flow = &result.flows[0];
+    assert_eq!(flow.fct_ps(), Some(flow.ideal_fct_ps));
+    assert_eq!(flow.acked_fct_ps(), flow.ideal_acked_ps, "{flow:?}");
+    assert_eq!((flow.slowdown(), flow.acked_slowdown()), (Some(1.0), Some(1.0)));
+    // Two cables of 1 us, and an acknowledgement of less than 100 bytes on each at 100 Gb/s.
+    let back_ps = flow.acked_fct_ps().unwrap() - flow.fct_ps().unwrap();
+    assert!((2_000_000..2_016_000).contains(&back_ps), "{back_ps}");
+}

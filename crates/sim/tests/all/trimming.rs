@@ -1,0 +1,87 @@
+//! Switches that trim, and what schemes make of it.
+
+use crate::support::{finish, incast, leaf_spine, permutation, play, spec};
+use pathweave_fabric::config::{EcnConfig, SwitchConfig, TrimConfig};
+use pathweave_results::{DropReason, EventKind, RunResult};
+use pathweave_sim::SimSpec;
+use pathweave_units::{Bytes, Duration};
+
+/// uet-htsim's switches: 43 packets a port at 100 Gb/s, marks from a fifth of that on, certain at four fifths.
+fn uet_switches() -> SwitchConfig {
+    let ecn =
+        EcnConfig { kmin: Bytes::new(37_350), kmax: Bytes::new(145_250), pmax: 1.0, ..EcnConfig::default() };
+    let mut switch = SwitchConfig { ecn, ..SwitchConfig::default() };
+    switch.pfc.enabled = false;
+    switch.trim = TrimConfig { enabled: true, ..TrimConfig::default() };
+    switch
+}
+
+fn trimming(flows: &[crate::support::Flow]) -> SimSpec {
+    SimSpec { switch: uet_switches(), ..spec(leaf_spine(), flows, "uet-nscc") }
+}
+
+fn trims(result: &RunResult) -> u64 {
+    result.links.iter().map(|link| link.trimmed_packets).sum()
+}
+
+fn sent_again(result: &RunResult) -> u64 {
+    result.flows.iter().map(|flow| u64::from(flow.retransmitted_packets)).sum()
+}
+
+/// Whatever is trimmed is told of and sent again, once; nothing else is lost, and nobody waits for a timer.
+#[test]
+fn an_incast_loses_payloads_and_no_time() {
+    let result = finish(&trimming(&incast(16, 1_000_000)));
+    assert!(trims(&result) > 100, "{}", trims(&result));
+    assert_eq!(result.links.iter().map(|link| link.dropped_packets).sum::<u64>(), 0);
+    let again = sent_again(&result);
+    assert!((trims(&result)..=trims(&result) * 51 / 50).contains(&again), "{again} of {}", trims(&result));
+    assert_eq!(result.flows.iter().map(|flow| flow.timeouts).sum::<u32>(), 0);
+    // 15 MB over 100 Gb/s take 1.2 ms, and with headers 1.23; the last one is not much later.
+    let done = result.flows.iter().filter_map(|flow| flow.finish_ps).max().expect("all are done");
+    assert!(Duration::from_ps(done) < Duration::from_us(1_400), "{done}");
+}
+
+#[test]
+fn headers_that_are_lost_are_found_missing() {
+    let mut spec = trimming(&incast(16, 300_000));
+    spec.switch.trim.header_queue = Some(Bytes::new(300));
+    spec.host.rto.timeout = Duration::from_us(200);
+    let result = finish(&spec);
+    let lost = |event: &&pathweave_results::EventRecord| {
+        event.kind == EventKind::Drop && event.reason == Some(DropReason::HeaderQueueFull)
+    };
+    let lost = result.events.iter().filter(lost).count() as u64;
+    assert!(lost > 0 && sent_again(&result) >= trims(&result));
+}
+
+/// One window fits the buffer: with and without trimming the same happens.
+#[test]
+fn where_nothing_is_trimmed_nothing_differs() {
+    let mut with = trimming(&[(0, 9, 3_000_000, 0)]);
+    let mut without = with.clone();
+    without.switch.trim.enabled = false;
+    for spec in [&mut with, &mut without] {
+        // The target depends on trimming.
+        spec.schemes[0].scheme.acks.every_bytes = Some(Bytes::new(16_384));
+        let pathweave_policy::PolicyConfig::Split(split) = &mut spec.schemes[0].scheme.policy else {
+            panic!("a window and a picker")
+        };
+        let pathweave_policy::cc::CcConfig::Nscc(nscc) = &mut split.cc else { panic!("NSCC") };
+        nscc.delay_target = Some(1.0);
+    }
+    let [with, without] = [with, without].map(|spec| play(&spec));
+    assert_eq!(trims(&with), 0);
+    assert_eq!(with.info.digest, without.info.digest);
+}
+
+/// An acknowledgement for four packets, or where the sender waits for one: fewer than packets.
+#[test]
+fn acknowledgements_are_by_bytes() {
+    let result = finish(&trimming(&permutation(16, 2_000_000)));
+    let packets: u64 = result.flows.iter().map(|flow| u64::from(flow.sent_packets)).sum();
+    let of_hosts = |link: &&pathweave_results::LinkTotals| link.from_node < 16;
+    let all: u64 = result.links.iter().filter(of_hosts).map(|link| link.tx_packets).sum();
+    let acks = all - packets;
+    assert!(acks * 5 < packets * 4, "{acks} acknowledgements for {packets} packets");
+}

@@ -1,0 +1,15 @@
+//! The tests of this crate as one program: it is linked once.
+
+mod agree;
+mod contract;
+mod dead_path;
+mod garbage;
+mod memory_order;
+mod order;
+#[path = "../pair/mod.rs"]
+mod pair;
+mod path_order;
+mod placement;
+mod properties;
+mod shared;
+mod timed;

@@ -1,0 +1,290 @@
+//! Recovery by time, on a channel with losses, reordering, pauses and dead paths: never a message that fails though the
+//! other end lives, never one that hangs, an end soon after the channel allows it, and few packets sent again for nothing.
+
+use crate::pair::{Channel, MTU, Pair};
+use pathweave_policy::{AckPolicy, FeedbackKind, Recovery};
+use pathweave_transport::{Op, RetransmissionConfig, Status};
+use pathweave_units::{Duration, Time};
+use pathweave_wire::Body;
+use proptest::prelude::*;
+
+/// There and back, of a full packet on the idle channel: 1 us each way.
+const IDLE: Duration = Duration::from_us(2);
+const TIMED: Recovery = Recovery::Timed { reorder_packets: 0, window_packets: 512 };
+
+fn us(n: u64) -> Duration {
+    Duration::from_us(n)
+}
+
+/// A WRITE of so many packets with this window, round robin over so many paths.
+fn writing(channel: Channel, packets: u64, window: u32, paths: u16, every_packets: u16) -> Pair {
+    let bytes = packets * u64::from(MTU);
+    let mut pair = Pair::new(channel, bytes as usize, |config| {
+        config.recovery = TIMED;
+        config.idle_rtt = IDLE;
+        config.rto = RetransmissionConfig::default();
+        config.acks = AckPolicy::by_packets(every_packets, us(3));
+        (config.policy.window, config.policy.paths) = (window, paths);
+    });
+    let rkey = pair.open_memory(1);
+    pair.post(0, 7, Op::Write { rkey, remote_addr: 0 }, 0, bytes);
+    pair
+}
+
+/// When the message was done.
+fn done_at(pair: &mut Pair, limit: Duration) -> Time {
+    let end = pair.now + limit;
+    while pair.completions(0).is_empty() {
+        assert!(pair.step(), "nothing will ever happen again");
+        assert!(pair.now <= end, "not done after {limit}");
+    }
+    assert_eq!(pair.statuses(0), [(7, Status::Success)]);
+    pair.now
+}
+
+/// The times at which PSN 0 left, in nanoseconds.
+fn departures(pair: &Pair) -> Vec<u64> {
+    let of_zero = |(at, from, segment): &(Time, usize, _)| match segment {
+        pathweave_wire::Segment { body: Body::Data(data), .. } if *from == 0 && data.psn == 0 => {
+            Some(at.as_ps() / 1_000)
+        }
+        _ => None,
+    };
+    pair.trace.iter().filter_map(of_zero).collect()
+}
+
+/// Passes every packet but those of data that this names.
+fn dropping(mut drops: impl FnMut(u64, bool, u16) -> bool + 'static) -> Channel {
+    let mut channel = Channel::new(1);
+    channel.script = Some(Box::new(move |packet| match packet.segment.body {
+        Body::Data(data) => Some(!drops(data.psn, data.retransmit, packet.segment.path.0)),
+        _ => None,
+    }));
+    channel
+}
+
+#[test]
+fn a_lost_packet_is_missed_within_three_idle_round_trips() {
+    // Nothing was measured when it left; it is overtaken by seven that took 2 us each.
+    let mut pair = writing(dropping(|psn, again, _| psn == 0 && !again), 8, 16, 1, 1);
+    let done = done_at(&mut pair, us(100));
+    let left = departures(&pair);
+    assert_eq!(left.len(), 2);
+    assert!((2_500..6_000).contains(&left[1]), "{left:?}");
+    assert!(done < Time::from_us(9), "{done}");
+    assert_eq!((pair.counters(0).retransmitted, pair.counters(0).timeouts), (1, 0));
+}
+
+#[test]
+fn alone_it_is_sent_again_after_patience_then_after_twice_that() {
+    let mut tries = 0;
+    let channel = dropping(move |_, _, _| {
+        tries += 1;
+        tries <= 4
+    });
+    let mut pair = writing(channel, 1, 16, 1, 1);
+    done_at(&mut pair, us(1_000));
+    // Three idle round trips are 6 us: then 12, 24 and 48 more.
+    let left: Vec<u64> = departures(&pair).iter().map(|ns| (ns + 500) / 1_000).collect();
+    assert_eq!(left, [0, 6, 18, 42, 90]);
+    assert_eq!(pair.counters(0).timeouts, 4);
+}
+
+#[test]
+fn a_dead_path_costs_its_packets_once() {
+    // Every second packet takes path 1, which is dead from the start; what is sent again may take it once more.
+    let mut pair = writing(dropping(|_, _, path| path == 1), 64, 16, 2, 1);
+    let done = done_at(&mut pair, us(1_000));
+    assert!(done < Time::from_us(150), "{done}");
+    assert_eq!(pair.counters(1).duplicates, 0, "nothing was sent again that had arrived");
+}
+
+#[test]
+fn a_window_of_dead_packets_does_not_block_what_is_sent_again() {
+    // All that leaves first is lost; a window full of it must not keep the second try from leaving.
+    let mut pair = writing(dropping(|_, again, _| !again), 64, 16, 1, 1);
+    let done = done_at(&mut pair, us(5_000));
+    assert!(done < Time::from_us(400), "{done}");
+}
+
+#[test]
+fn a_pause_costs_few_packets_for_each_doubling() {
+    // The channel holds everything for 1 ms: 8 doublings of 6 us, at which 1, 1, 2, 2, 3, 3, 4, 4 packets are sent again.
+    let mut channel = Channel::new(1);
+    channel.pauses = vec![(Time::ZERO, Time::from_us(1_000))];
+    let mut pair = writing(channel, 64, 16, 1, 1);
+    done_at(&mut pair, us(1_100));
+    let in_vain = pair.counters(1).duplicates;
+    assert!((1..=20).contains(&in_vain), "{in_vain}");
+}
+
+#[test]
+fn the_retry_limit_is_that_of_the_configured_schedule() {
+    let mut channel = Channel::new(1);
+    channel.dead_from = Time::ZERO;
+    let mut pair = writing(channel, 4, 16, 1, 1);
+    let schedule = RetransmissionConfig::default().give_up_after();
+    while pair.step() {}
+    assert_eq!(pair.statuses(0), [(7, Status::RetryExceeded)]);
+    let done = pair.now - Time::ZERO;
+    assert!(schedule <= done && done <= schedule + Duration::from_ms(65), "{done} for {schedule}");
+    let tries = pair.counters(0).data_sent;
+    assert!((12..80).contains(&tries), "{tries}");
+}
+
+#[test]
+fn a_host_that_sleeps_has_not_waited() {
+    // The sender is not scheduled for ten seconds, which is longer than it would try; then it finds its packets lost.
+    let mut pair = writing(dropping(|_, again, _| !again), 4, 16, 1, 1);
+    pair.drain();
+    pair.now = Time::from_us(10_000_000);
+    done_at(&mut pair, us(1_000));
+}
+
+#[test]
+fn a_read_is_answered_on_a_lossy_channel() {
+    let mut channel = Channel::new(3);
+    channel.loss = 0.1;
+    let bytes = 64 * u64::from(MTU);
+    let mut pair = Pair::new(channel, bytes as usize, |config| {
+        config.recovery = TIMED;
+        config.idle_rtt = IDLE;
+        config.rto = RetransmissionConfig::default();
+    });
+    let rkey = pair.open_memory(1);
+    pair.post(0, 7, Op::Read { rkey, remote_addr: 0 }, 0, bytes);
+    let done = done_at(&mut pair, us(5_000));
+    assert!(done < Time::from_us(500), "{done}");
+}
+
+/// A channel and how it is used.
+#[derive(Clone, Debug)]
+struct Weather {
+    packets: u64,
+    window: u32,
+    paths: u16,
+    every_packets: u16,
+    loss: f64,
+    jitter_us: u64,
+    /// Added to path i: i times this.
+    skew_us: u64,
+    /// Starts and lengths of pauses, in microseconds.
+    pauses: Vec<(u64, u64)>,
+    /// A path that is dead in this time, in microseconds.
+    dead: Option<(u64, u64)>,
+    seed: u64,
+}
+
+fn weather() -> impl Strategy<Value = Weather> {
+    let load = (1u64..400, 1u32..64, 1u16..9, prop_oneof![Just(1u16), 1u16..17]);
+    let channel = (
+        prop_oneof![Just(0.0), 0.0..0.05f64, 0.05..0.3f64],
+        prop_oneof![Just(0u64), 0u64..30],
+        prop_oneof![Just(0u64), 0u64..20],
+        prop::collection::vec((0u64..200, 1u64..500), 0..4),
+        prop::option::of((0u64..100, 1u64..2_000)),
+        any::<u64>(),
+    );
+    (load, channel).prop_map(|(load, channel)| {
+        let (packets, window, paths, every_packets) = load;
+        let (loss, jitter_us, skew_us, pauses, dead, seed) = channel;
+        Weather { packets, window, paths, every_packets, loss, jitter_us, skew_us, pauses, dead, seed }
+    })
+}
+
+/// How it went.
+struct Trip {
+    pair: Pair,
+    status: Status,
+    /// How long the sender had heard nothing of its packets when it ended.
+    silent: Duration,
+    /// The longest time in which the sender heard nothing, over what that many timeouts in a row allow.
+    worst_silence: f64,
+}
+
+impl Weather {
+    fn run(&self) -> Trip {
+        let mut channel = Channel::new(self.seed);
+        (channel.loss, channel.jitter) = (self.loss, us(self.jitter_us));
+        channel.by_path = (0..self.paths).map(|path| us(self.skew_us * u64::from(path))).collect();
+        channel.pauses =
+            self.pauses.iter().map(|&(from, len)| (Time::from_us(from), Time::from_us(from + len))).collect();
+        channel.dead_path = self.dead.map(|(from, len)| (Time::from_us(from), Time::from_us(from + len)));
+        let mut pair = writing(channel, self.packets, self.window, self.paths, self.every_packets);
+        let longest_wait = us(2 * (self.over_us() + self.longest_round_trip_us()));
+        // Of the latest acknowledgement: how many there had been, when it came, and the timeouts until then.
+        let (mut acked, mut acked_at, mut timeouts_then) = (0, Time::ZERO, 0);
+        let mut worst_silence = 0f64;
+        while pair.completions(0).is_empty() {
+            assert!(pair.step(), "nothing will ever happen again");
+            let log = &pair.hosts[0].endpoint.policy(pair.qps[0]).unwrap().log;
+            let acked_now =
+                log.iter().filter(|(_, kind, _)| matches!(kind, FeedbackKind::Ack { .. })).count();
+            let timeouts = pair.counters(0).timeouts;
+            if acked_now > acked {
+                (acked, acked_at, timeouts_then) = (acked_now, pair.now, timeouts);
+            }
+            let allowed = longest_wait.as_ps() as f64 * 2f64.powi((timeouts - timeouts_then) as i32 + 1);
+            worst_silence = worst_silence.max((pair.now - acked_at).as_ps() as f64 / allowed);
+        }
+        let status = pair.completions(0)[0].status;
+        Trip { silent: pair.now - acked_at, pair, status, worst_silence }
+    }
+
+    /// When the last pause or dead path is over.
+    fn over_us(&self) -> u64 {
+        let trouble = self.pauses.iter().map(|&(from, len)| from + len);
+        trouble.chain(self.dead.map(|(from, len)| from + len)).max().unwrap_or(0)
+    }
+
+    /// A round trip with all that may delay it.
+    fn longest_round_trip_us(&self) -> u64 {
+        2 + 3 + 2 * (self.jitter_us + self.skew_us * u64::from(self.paths))
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Never a hang, and never a failure but after the silence that is configured; waits that double are the longest; in
+    /// calm weather no packet is sent again more often than patience is learned.
+    #[test]
+    fn whatever_the_weather_it_arrives(weather in weather()) {
+        let Trip { pair, status, silent, worst_silence } = weather.run();
+        let (sender, receiver) = (pair.counters(0), pair.counters(1));
+        prop_assert!(sender.retransmitted >= receiver.duplicates, "what arrives twice was sent twice");
+        prop_assert!(worst_silence <= 1.0, "{worst_silence} times what the timeouts in a row allow");
+        let gave_up = status == Status::RetryExceeded && silent >= RetransmissionConfig::default().give_up_after();
+        prop_assert!(status == Status::Success || gave_up, "{status:?} after {silent} of silence");
+        if weather.loss == 0.0 {
+            prop_assert_eq!(status, Status::Success);
+            // Once the channel is well, a doubling at most, and the message itself.
+            let round = weather.longest_round_trip_us();
+            let windows = weather.packets.div_ceil(u64::from(weather.window)) + 1;
+            let bound_us = 2 * weather.over_us() + 100 * round + 4 * round * windows + weather.packets;
+            prop_assert!(pair.now <= Time::from_us(bound_us), "{}, not {bound_us} us", pair.now);
+            if weather.dead.is_none() && weather.pauses.is_empty() {
+                // All that is sent again is in vain: until the longest round trip has been measured, a window may be sent
+                // again each time that the patience of three idle ones ends.
+                let learning = u64::from(weather.window) * (2 + round / 6);
+                let bound = 12 + weather.packets / 20 + learning;
+                prop_assert!(receiver.duplicates <= bound, "{} copies for nothing of {}", receiver.duplicates, weather.packets);
+            }
+        }
+    }
+
+    /// Without losses, reordering or pauses nothing is ever sent again, however long packets wait: a queue that many
+    /// senders fill grows while nothing is overtaken.
+    #[test]
+    fn a_queue_that_grows_is_no_loss(rate_share in 1u64..200, window in 1u32..64, packets in 1u64..300) {
+        let mut channel = Channel::new(1);
+        // The bottleneck serves this queue pair one packet in so many.
+        channel.bottleneck = Some(Duration::from_ns(100 * rate_share));
+        let mut pair = writing(channel, packets, window, 1, 1);
+        done_at(&mut pair, Duration::from_ms(10_000));
+        let waited = (u64::from(window) * rate_share / 10).max(1);
+        let doublings = u64::from(64 - (waited / 6).leading_zeros());
+        let copies = pair.counters(1).duplicates;
+        prop_assert!(copies <= (doublings + 2) * (doublings + 2) / 4 + 1, "{copies} copies, {doublings} doublings of patience");
+    }
+}
