@@ -6,7 +6,7 @@ use crate::Forwarding;
 pub(super) const SWITCH_RPS: SchemeInfo = SchemeInfo {
     name: "switch-rps",
     aliases: &[],
-    help: "Switches send each packet a random way; DCQCN, selective repeat in any order",
+    help: "Switches send each packet over a random path; DCQCN, selective repeat in any order",
     source: "Random packet spraying (Dixit et al., INFOCOM 2013), done by switches as there",
     make: || common::balanced(Forwarding::Rps, common::UNORDERED),
 };
@@ -14,7 +14,7 @@ pub(super) const SWITCH_RPS: SchemeInfo = SchemeInfo {
 pub(super) const SWITCH_WRPS: SchemeInfo = SchemeInfo {
     name: "switch-wrps",
     aliases: &[],
-    help: "As switch-rps, with shares of the ways by their capacity",
+    help: "As switch-rps, with shares of the paths by their capacity",
     source: "Random packet spraying (INFOCOM 2013) with the weights of WCMP (EuroSys 2014)",
     make: || common::balanced(Forwarding::WeightedRps, common::UNORDERED),
 };

@@ -6,7 +6,7 @@ use crate::Forwarding;
 pub(super) const UGAL: SchemeInfo = SchemeInfo {
     name: "ugal",
     aliases: &[],
-    help: "Switches send each packet the shortest way or a detour; DCQCN, selective repeat in any order",
+    help: "Switches send each packet over the shortest path or a detour; DCQCN, selective repeat in any order",
     source: "UGAL-L (Kim et al., ISCA 2008), for Dragonfly",
     make: || common::balanced(Forwarding::Ugal, common::UNORDERED),
 };
