@@ -6,7 +6,6 @@ mod circles;
 mod common;
 mod convert;
 mod help;
-mod interfaces;
 mod lab;
 mod lab_exec;
 mod listings;

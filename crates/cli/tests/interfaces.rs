@@ -3,9 +3,12 @@
 
 #![allow(clippy::print_stderr)] // What is skipped is said, and rates.
 
+#[path = "all/common/mod.rs"]
+mod common;
+
 use std::process::{Command, Stdio};
 
-use crate::common::{Done, Lab as Folder, done};
+use common::{Done, Lab as Folder, done};
 use serde_json::Value;
 
 /// `$1`: the program; `$2`: what is done beside the measurement, `$3` and behind: the client's arguments. The network `a` is
