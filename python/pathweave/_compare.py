@@ -1,4 +1,4 @@
-"""Several schemes over the same traffic."""
+"""Several schemes over the same traffic, with packets, without, or both."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from . import _pathweave
 from ._pathweave import Cancel, RunResult
 from ._plot import Plot
 from ._run import ScenarioLike, as_scenario, run_shown
+from .model import Fidelity
 
 
 class Comparison:
-    """Runs of one scenario, by scheme. The first is the one others are compared with; printing shows the table."""
+    """Runs of one scenario, by name: the scheme, the fidelity, or both, as in "rps flow", where several of either were asked for.
 
-    def __init__(self, schemes: Sequence[str], runs: Sequence[RunResult]) -> None:
-        self._runs = dict(zip(schemes, runs, strict=True))
+    The first is the one others are compared with; printing shows the table.
+    """
+
+    def __init__(self, names: Sequence[str], runs: Sequence[RunResult]) -> None:
+        self._runs = dict(zip(names, runs, strict=True))
 
     @property
     def schemes(self) -> list[str]:
-        """The schemes, in the order they were asked for."""
+        """The names of the runs, in the order they were asked for."""
         return list(self._runs)
 
-    def __getitem__(self, scheme: str) -> RunResult:
-        return self._runs[scheme]
+    def __getitem__(self, name: str) -> RunResult:
+        return self._runs[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._runs)
@@ -51,19 +55,21 @@ class Comparison:
 
 def compare(
     scenario: ScenarioLike,
-    schemes: Sequence[str],
+    schemes: Sequence[str] = (),
     *,
+    fidelity: Sequence[Fidelity] = (),
     set: Sequence[str] = (),
     seed: int | None = None,
     jobs: int | None = None,
     threads: int | None = None,
     progress: bool = True,
 ) -> Comparison:
-    """Runs a scenario under each scheme: the same traffic, the same seed.
+    """Runs a scenario under each scheme, with each fidelity: the same traffic, the same seed.
 
     Args:
         scenario: A `Scenario`, a `model.ScenarioFile`, the path of a file, or a mapping laid out as the file is.
-        schemes: Names of schemes; ratios are to the first.
+        schemes: Names of schemes; ratios are to the first. None: those of the scenario.
+        fidelity: "packet", "flow" or both, as for `pathweave compare --fidelity`; none: the scenario's `run.fidelity`.
         set: Changes, each `key=value` as for `pathweave compare --set`.
         seed: Instead of the scenario's.
         jobs: Runs at a time; as many as there are processors unless said. Results do not depend on it.
@@ -72,16 +78,23 @@ def compare(
 
     Raises:
         ScenarioError: The scenario cannot run under one of the schemes; nothing has run then.
-        ValueError: A scheme is named twice, or none is.
+        ValueError: A scheme or fidelity is named twice, or neither is named.
     """
-    if not schemes:
-        raise ValueError("compare needs at least one scheme")
-    twice = [name for name in schemes if list(schemes).count(name) > 1]
-    if twice:
-        raise ValueError(f"schemes names {twice[0]!r} twice; name each once")
+    if not schemes and not fidelity:
+        raise ValueError('compare needs at least one scheme, or fidelity=["packet", "flow"]')
+    for argument, given in (("schemes", schemes), ("fidelity", fidelity)):
+        twice = [name for name in given if list(given).count(name) > 1]
+        if twice:
+            raise ValueError(f"{argument} names {twice[0]!r} twice; name each once")
     base = as_scenario(scenario)
-    # What tells the runs apart is the scheme.
-    planned = [base.with_(set=[*set, f'name="{name}"'], seed=seed, scheme=name) for name in schemes]
+    names, planned = [], []
+    for scheme in schemes or [None]:
+        for moved in fidelity or [None]:
+            # What there is one of at most is not in the names.
+            name = f"{scheme} {moved}" if scheme and len(fidelity) > 1 else scheme or str(moved)
+            changes = [*set, f'name="{name}"', *([f'run.fidelity="{moved}"'] if moved else [])]
+            names.append(name)
+            planned.append(base.with_(set=changes, seed=seed, scheme=scheme))
     cancel = Cancel()
 
     processors = os.cpu_count() or 1
@@ -89,8 +102,8 @@ def compare(
     cores = max(1, processors // at_a_time)
     with ThreadPoolExecutor(at_a_time) as pool:
         futures = [
-            pool.submit(run_shown, one, scheme, progress, cancel, threads, cores)
-            for one, scheme in zip(planned, schemes, strict=True)
+            pool.submit(run_shown, one, name, progress, cancel, threads, cores)
+            for one, name in zip(planned, names, strict=True)
         ]
         try:
             runs = [future.result() for future in futures]
@@ -98,4 +111,4 @@ def compare(
             cancel.cancel()
             pool.shutdown(cancel_futures=True)
             raise
-    return Comparison(schemes, runs)
+    return Comparison(names, runs)

@@ -11,6 +11,7 @@ from ._pathweave import Cancel, Progress, RunResult, Scenario
 from ._picker import PickerLike
 from ._progress import Bar
 from ._table import Root, plain
+from .model import Fidelity
 
 ScenarioLike = Scenario | Root | str | os.PathLike[str] | Mapping[str, Any]
 ProgressLike = bool | Callable[[Progress], object]
@@ -55,6 +56,7 @@ def run(
     set: Sequence[str] = (),
     seed: int | None = None,
     scheme: str | None = None,
+    fidelity: Fidelity | None = None,
     picker: PickerLike | None = None,
     threads: int | None = None,
     progress: ProgressLike = True,
@@ -67,6 +69,8 @@ def run(
         set: Changes, each `key=value` as for `pathweave run --set`: `["topology.pods=4", "workload[0].size=8MB"]`.
         seed: Instead of the scenario's.
         scheme: The scheme of all workloads that name none.
+        fidelity: What moves through the network: "packet", or "flow" for messages as fluids that share links. Unless said
+            here: `run.fidelity` of the scenario.
         picker: A subclass of `Picker` that chooses the path of each packet, in place of the pickers that the scenario's
             schemes have; or another callable that takes a `QueuePair` and returns a `Picker`.
         threads: Threads that run it side by side. Results do not depend on it. Unless said here or by `run.threads` of
@@ -85,6 +89,7 @@ def run(
     The interpreter's lock is released while the simulation runs, so several runs may go on in threads.
     """
     scenario = as_scenario(scenario)
-    if set or seed is not None or scheme is not None:
-        scenario = scenario.with_(set=list(set), seed=seed, scheme=scheme)
+    changes = [*set, *([] if fidelity is None else [f'run.fidelity="{fidelity}"'])]
+    if changes or seed is not None or scheme is not None:
+        scenario = scenario.with_(set=changes, seed=seed, scheme=scheme)
     return run_shown(scenario, scheme or scenario.name, progress, cancel, threads, picker=picker)

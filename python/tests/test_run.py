@@ -39,6 +39,20 @@ def test_threads_do_not_show(small: pw.Scenario) -> None:
         pw.run(small, threads=0, progress=False)
 
 
+def test_messages_run_as_packets_and_as_fluids(small: pw.Scenario) -> None:
+    fluid = pw.run(small, fidelity="flow", progress=False)
+    assert fluid.summary["run"]["fidelity"] == "flow"
+    both = pw.compare(small, ["rps", "ecmp"], fidelity=["packet", "flow"], progress=False)
+    assert both.schemes == ["rps packet", "rps flow", "ecmp packet", "ecmp flow"]
+    assert both["rps packet"].digest == pw.run(small, scheme="rps", progress=False).digest
+    assert both["ecmp flow"].digest == pw.run(small, scheme="ecmp", fidelity="flow", progress=False).digest
+    assert pw.compare(small, fidelity=["flow"], progress=False).schemes == ["flow"]
+    with pytest.raises(ValueError, match="fidelity names 'flow' twice; name each once"):
+        pw.compare(small, fidelity=["flow", "flow"])
+    with pytest.raises(pw.ScenarioError, match="fluid"):
+        pw.run(small, fidelity="fluid", progress=False)  # type: ignore[arg-type]
+
+
 def test_frames_of_every_library_agree(small: pw.Scenario) -> None:
     table = pw.run(small, progress=False).links
     arrow, polars, pandas = table.to_arrow(), table.to_polars(), table.to_pandas()
