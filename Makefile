@@ -16,7 +16,7 @@ FUZZ_RUN = $(CARGO) run --quiet --manifest-path fuzz/Cargo.toml --target-dir $(o
 # What tests build. All of it asks for the same features, so that nothing is built twice.
 ALL = --locked --workspace --features pathweave-datapath/tokio
 # Runs over MPI ranks are compiled where an MPI and libclang, which reads its headers, are installed.
-HAS_MPI := $(shell command -v mpicc >/dev/null && PATH=$$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -o -m1 libclang)
+HAS_MPI := $(shell command -v mpicc >/dev/null && PATH=$$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -Eo -m1 'libclang(-[0-9]+)?\.so')
 EVERYTHING = $(if $(HAS_MPI),--all-features,--features pathweave-datapath/tokio,pathweave-policy/testing,pathweave-wire/std)
 
 # The Python that tests and `make python` start from.

@@ -20,7 +20,7 @@ use pathweave_xdp::frame::{Ends, MAX_HEADERS, Template, parse};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 26] = [
+pub const TARGETS: [Target; 27] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("side_channel", side_channel),
@@ -32,6 +32,7 @@ pub const TARGETS: [Target; 26] = [
     ("simai_topology", simai_topology),
     ("htsim_topology", htsim_topology),
     ("path_file", path_file),
+    ("partition_file", partition_file),
     ("laps_topology", laps_topology),
     ("laps_paths", laps_paths),
     ("source_route", source_route),
@@ -214,6 +215,22 @@ pub fn path_file(data: &[u8]) {
     let pairs = [(pathweave_units::HostId(0), pathweave_units::HostId(1))];
     match parse_path_file("fuzz", &text, &topology, Wanted::Pairs(&pairs)) {
         Ok(sets) => assert!(sets.count(pairs[0].0, pairs[0].1) > 0),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// A partition file, of a small leaf-spine: what is accepted has a part for each node, which the text named.
+pub fn partition_file(data: &[u8]) {
+    use pathweave_topo::{Build, LeafSpine, parse_parts};
+    let topology = LeafSpine::new(2, 2, 2).build(".".as_ref()).expect("a leaf-spine");
+    let text = text_of(data);
+    match parse_parts("fuzz", &text, &topology) {
+        Ok(parts) => {
+            assert_eq!(parts.len(), topology.nodes() as usize);
+            let words = || text.split(|c: char| c.is_whitespace() || c == '#');
+            let named = |part: &u16| words().any(|word| word.parse() == Ok(*part));
+            assert!(parts.iter().all(named));
+        }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }

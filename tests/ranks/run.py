@@ -8,7 +8,6 @@ a word.
 from __future__ import annotations
 
 import argparse
-import ctypes.util
 import json
 import os
 import re
@@ -27,6 +26,25 @@ PATIENCE = 120
 SCENARIOS = [HERE / "crowd.toml", ROOT / "scenarios/faults.toml"]
 
 
+def lists_libclang(libraries: str) -> bool:
+    """Whether libclang is among libraries as ``ldconfig -p`` lists them.
+
+    Debian's is named libclang-14.so.13, which ``ctypes.util.find_library`` does not find. libclang-cpp is another one.
+    """
+    return re.search(r"\blibclang(-\d+)?\.so\b", libraries) is not None
+
+
+def has_libclang() -> bool:
+    """Whether libclang is installed, which reads MPI's headers for the bindings."""
+    # A user's PATH may lack the folders of ldconfig.
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/sbin", "/usr/sbin"])
+    ldconfig = shutil.which("ldconfig", path=path)
+    if ldconfig is None:
+        return False
+    listed = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
+    return lists_libclang(listed.stdout)
+
+
 @dataclass
 class Mpi:
     """An MPI as Debian installs it beside others."""
@@ -40,7 +58,7 @@ class Mpi:
     def missing(self) -> str | None:
         """What is not installed: MPI's own programs, and what reads its headers for the bindings."""
         missing = next((program for program in [self.compiler, self.launcher] if shutil.which(program) is None), None)
-        return missing or (None if ctypes.util.find_library("clang") else "libclang")
+        return missing or (None if has_libclang() else "libclang")
 
     def ranks(self, count: int) -> list[str]:
         """The command that starts so many ranks."""

@@ -5,8 +5,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use pathweave_heap::usage::available_bytes;
 use pathweave_results::Quantity;
-use pathweave_scenario::{Memory, MemoryPart, Process};
+use pathweave_scenario::{Diagnostics, Loaded, Memory, MemoryPart, Prepared, Process};
 use pathweave_sim::SimSpec;
+
+use crate::failure::Failure;
 
 /// The process in which this run is made. What the program itself takes is a constant, so that a forecast is the same each time.
 pub(crate) fn process(spec: &SimSpec) -> Process {
@@ -47,6 +49,7 @@ fn refused(memory: &Memory, available: u64) -> Option<String> {
 
 /// The memory that runs side by side share. One that does not fit beside those under way waits for them; one that does not fit
 /// by itself is refused.
+#[derive(Debug)]
 pub(crate) struct Room {
     /// What there was when the first began, bytes; `None` where it is not known or nobody asks.
     all: Option<u64>,
@@ -55,7 +58,36 @@ pub(crate) struct Room {
     left: Condvar,
 }
 
+/// Why a run cannot be made.
+#[derive(Debug)]
+pub(crate) enum Unfit {
+    /// Its scenario is wrong.
+    Scenario(Diagnostics),
+    /// It takes more memory than there is; what to do about it.
+    Memory(String),
+}
+
+impl Unfit {
+    /// The same of the run of this name, as a command fails with it.
+    pub(crate) fn of(self, label: &str) -> Failure {
+        match self {
+            Unfit::Scenario(findings) => Failure::Scenario(findings),
+            Unfit::Memory(why) => Failure::Input(format!("{label}: {why}")),
+        }
+    }
+}
+
+impl std::fmt::Display for Unfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unfit::Scenario(findings) => findings.fmt(f),
+            Unfit::Memory(why) => why.fmt(f),
+        }
+    }
+}
+
 /// What a run takes, until it is dropped.
+#[derive(Debug)]
 pub(crate) struct Taken<'r> {
     room: &'r Room,
     bytes: u64,
@@ -71,8 +103,32 @@ impl Room {
         Room { all, taken: Mutex::new(0), left: Condvar::new() }
     }
 
+    /// The run of a scenario as it is made `on_cores`, with the memory that it takes, once that is there. Nothing of the run is set
+    /// up before; then it is tried out.
+    pub(crate) fn prepare(
+        &self,
+        loaded: &Loaded,
+        on_cores: impl FnOnce(&SimSpec) -> SimSpec,
+    ) -> Result<(SimSpec, Taken<'_>), Unfit> {
+        let drafted = loaded.draft().map_err(Unfit::Scenario)?;
+        let (spec, taken) = self.admit(&drafted, on_cores)?;
+        loaded.try_out(&spec).map_err(Unfit::Scenario)?;
+        Ok((spec, taken))
+    }
+
+    /// The same of a run that has been drafted, without a trial.
+    pub(crate) fn admit(
+        &self,
+        drafted: &Prepared,
+        on_cores: impl FnOnce(&SimSpec) -> SimSpec,
+    ) -> Result<(SimSpec, Taken<'_>), Unfit> {
+        let spec = on_cores(&drafted.spec);
+        let taken = self.take(&drafted.memory_in(process(&spec))).map_err(Unfit::Memory)?;
+        Ok((spec, taken))
+    }
+
     /// Takes what a run is going to, once it is there. The error says why that will never be.
-    pub(crate) fn take(&self, memory: &Memory) -> Result<Taken<'_>, String> {
+    fn take(&self, memory: &Memory) -> Result<Taken<'_>, String> {
         let bytes = memory.total_bytes;
         let Some(all) = self.all else { return Ok(Taken { room: self, bytes: 0 }) };
         if let Some(why) = refused(memory, all) {
@@ -149,6 +205,23 @@ mod tests {
         let why = Room::of(Some(9_000_000)).take(&memory(1)).map(drop).expect_err("it never fits");
         assert!(why.contains("--force"), "{why}");
         assert!(Room::of(None).take(&memory(1)).is_ok());
+    }
+
+    /// Nothing is set up of a run that does not fit: here that would be refused for another reason.
+    #[test]
+    fn what_does_not_fit_is_not_tried_out() {
+        let text = "topology = { kind = \"star\", hosts = 4 }\n[switch]\nbuffer = \"1B\"\n\
+                    [[workload]]\nkind = \"permutation\"\nsize = \"64KB\"\n";
+        let loaded = Loaded::parse(text, "a.toml", "", &pathweave_scenario::Changes::default()).unwrap();
+        let prepare = |all| {
+            Room::of(all).prepare(&loaded, SimSpec::clone).map(drop).expect_err("the buffer is too small")
+        };
+        assert!(matches!(prepare(Some(1_000)), Unfit::Memory(why) if why.contains("--force")));
+        for all in [None, Some(u64::MAX)] {
+            assert!(
+                matches!(prepare(all), Unfit::Scenario(why) if why.to_string().contains("switch.buffer"))
+            );
+        }
     }
 
     #[test]

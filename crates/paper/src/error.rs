@@ -1,23 +1,14 @@
 //! What can be wrong with papers and with what is asked of them.
 
-use pathweave_scenario::Diagnostics;
+use pathweave_scenario::{Diagnostics, Unknown};
 use pathweave_sweep::SweepError;
 
 /// Why a paper cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum PaperError {
     /// What was asked for does not exist.
-    #[error("no {kind} is named \"{name}\"{nearest}; there are: {names}", nearest = match nearest { Some(n) => format!(" (did you mean \"{n}\"?)"), None => String::new() })]
-    Unknown {
-        /// A paper, a figure.
-        kind: String,
-        /// As asked for.
-        name: String,
-        /// What there is.
-        names: String,
-        /// What comes closest.
-        nearest: Option<String>,
-    },
+    #[error(transparent)]
+    Unknown(Unknown),
     /// A file of a paper is wrong.
     #[error("{file}: {message}")]
     File {
@@ -84,11 +75,5 @@ pub(crate) fn unknown<'a>(
     name: &str,
     names: impl Iterator<Item = &'a str> + Clone,
 ) -> PaperError {
-    let nearest = pathweave_scenario::nearest(name, names.clone());
-    PaperError::Unknown {
-        kind: kind.to_owned(),
-        name: name.to_owned(),
-        names: names.collect::<Vec<_>>().join(", "),
-        nearest: nearest.map(str::to_owned),
-    }
+    PaperError::Unknown(Unknown::new(kind, name, names))
 }

@@ -1,8 +1,9 @@
 //! Heat maps as tables of a page, with what they come to for each curve in words.
 
+use pathweave_results::escape;
+
 use crate::heat::{self, Cell, LEFT, LEVELS, Row};
 use crate::model::PlotKind;
-use crate::page::escape;
 use crate::plan::{FigurePlan, Plan};
 use crate::scores::{measures, scores};
 use crate::table::quantity;

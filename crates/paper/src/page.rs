@@ -1,5 +1,7 @@
 //! The page of a paper: pictures, claims, measures, and how to make them again.
 
+use pathweave_results::escape;
+
 use crate::claims::Verdict;
 use crate::figures::verdict_text;
 use crate::maps;
@@ -199,7 +201,7 @@ fn claims(verdicts: &[&Verdict], with_figure: bool) -> String {
     for verdict in verdicts {
         text.push_str("<tr>");
         if with_figure {
-            let (stem, id) = (stem(&verdict.figure), &verdict.figure);
+            let (stem, id) = (stem(&verdict.figure), escape(&verdict.figure));
             text.push_str(&format!("<td><a href=\"#{stem}\">{id}</a></td>"));
         }
         let (class, word) = match (verdict.agrees, verdict.detail.undecided) {
@@ -269,8 +271,4 @@ fn measures(figure: &FigurePlan) -> String {
         ""
     };
     format!("{text}</table>{note}</details>\n")
-}
-
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

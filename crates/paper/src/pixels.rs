@@ -23,9 +23,9 @@ pub(crate) struct Pixels {
 type Drawn = Result<(), DrawingErrorKind<Infallible>>;
 
 impl Pixels {
-    /// A white one; nothing if it has no size.
+    /// A white one; nothing if it has no size, or one that no picture has.
     pub(crate) fn new((width, height): (u32, u32)) -> Option<Self> {
-        let mut pixmap = Pixmap::new(width * ZOOM, height * ZOOM)?;
+        let mut pixmap = Pixmap::new(width.checked_mul(ZOOM)?, height.checked_mul(ZOOM)?)?;
         pixmap.fill(Color::WHITE);
         Some(Pixels { map: Map(pixmap) })
     }
@@ -42,7 +42,7 @@ impl Pixels {
     }
 
     fn stroke<S: BackendStyle>(&mut self, path: Option<Path>, style: &S) -> Drawn {
-        let width = (style.stroke_width() * ZOOM) as f32;
+        let width = style.stroke_width() as f32 * ZOOM as f32;
         let stroke = Stroke { width, line_join: LineJoin::Round, ..Stroke::default() };
         if let Some(path) = path {
             self.map.0.stroke_path(&path, &paint(style.color()), &stroke, Transform::identity(), None);
@@ -58,8 +58,14 @@ fn paint(color: BackendColor) -> Paint<'static> {
     paint
 }
 
+/// What is drawn far outside may be anywhere there: plotters gives coordinates up to the ends of their type.
 fn zoomed(at: i32) -> f32 {
-    (at * ZOOM as i32) as f32
+    at as f32 * ZOOM as f32
+}
+
+/// The far side of a point.
+fn behind(at: i32) -> f32 {
+    zoomed(at) + ZOOM as f32
 }
 
 fn path(points: impl IntoIterator<Item = BackendCoord>, closed: bool) -> Option<Path> {
@@ -106,7 +112,7 @@ impl DrawingBackend for &mut Pixels {
     ) -> Drawn {
         if fill {
             // The last pixel belongs to it.
-            let rect = Rect::from_ltrb(zoomed(left), zoomed(top), zoomed(right + 1), zoomed(bottom + 1));
+            let rect = Rect::from_ltrb(zoomed(left), zoomed(top), behind(right), behind(bottom));
             return self.fill(rect.map(PathBuilder::from_rect), style.color());
         }
         let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
@@ -128,7 +134,7 @@ impl DrawingBackend for &mut Pixels {
         style: &S,
         fill: bool,
     ) -> Drawn {
-        let circle = PathBuilder::from_circle(zoomed(x), zoomed(y), (radius * ZOOM) as f32);
+        let circle = PathBuilder::from_circle(zoomed(x), zoomed(y), radius as f32 * ZOOM as f32);
         if fill { self.fill(circle, style.color()) } else { self.stroke(circle, style) }
     }
 
@@ -145,8 +151,9 @@ impl DrawingBackend for &mut Pixels {
         let font = (family.as_str(), style.size() * f64::from(ZOOM), style.style()).into_font();
         let larger =
             TextStyle { font: font.transform(style.transform()), color: style.color(), pos: style.anchor() };
-        let zoom = ZOOM as i32;
-        (&mut self.map).draw_text(text, &larger, (x * zoom, y * zoom))
+        // Glyphs are placed around it; so far from the ends of the type they stay within it.
+        let place = |at: i32| at.saturating_mul(ZOOM as i32).clamp(i32::MIN / 2, i32::MAX / 2);
+        (&mut self.map).draw_text(text, &larger, (place(x), place(y)))
     }
 }
 
@@ -169,8 +176,9 @@ impl DrawingBackend for &mut Map {
     }
 
     fn draw_pixel(&mut self, (x, y): BackendCoord, color: BackendColor) -> Drawn {
-        let width = self.0.width();
-        let inside = u32::try_from(x).ok().filter(|x| *x < width).zip(u32::try_from(y).ok());
+        let (width, height) = (self.0.width(), self.0.height());
+        let within = |at: i32, size: u32| u32::try_from(at).ok().filter(|at| *at < size);
+        let inside = within(x, width).zip(within(y, height));
         let pixel = inside.and_then(|(x, y)| self.0.pixels_mut().get_mut((y * width + x) as usize));
         if let Some(pixel) = pixel {
             let over = |under: u8, ink: u8| {
@@ -219,9 +227,32 @@ mod tests {
     fn nothing_outside_is_drawn() {
         let mut map = Map(Pixmap::new(2, 2).expect("a size"));
         let ink = BackendColor { alpha: 1.0, rgb: (1, 2, 3) };
-        for at in [(-1, 0), (2, 0), (0, -1), (0, 2), (i32::MAX, i32::MAX)] {
+        for at in [(-1, 0), (2, 0), (0, -1), (0, 2), (0, i32::MAX), (i32::MAX, i32::MAX)] {
             (&mut map).draw_pixel(at, ink).unwrap();
         }
         assert!(map.0.data().iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn coordinates_and_sizes_may_be_anything() {
+        let mut pixels = Pixels::new((10, 10)).expect("a size");
+        {
+            let root = (&mut pixels).into_drawing_area();
+            let ends = [i32::MIN, i32::MIN / 2, -1, 5, i32::MAX / 2, i32::MAX];
+            for (from, to) in ends.iter().flat_map(|from| ends.map(|to| (*from, to))) {
+                root.draw(&Rectangle::new([(from, from), (to, to)], BLACK.filled())).unwrap();
+                root.draw(&Rectangle::new([(from, to), (to, from)], BLACK.stroke_width(u32::MAX))).unwrap();
+                root.draw(&PathElement::new([(from, from), (to, to)], BLACK.stroke_width(1))).unwrap();
+                root.draw(&Polygon::new([(from, to), (to, to), (to, from)], BLACK.filled())).unwrap();
+                root.draw(&Text::new("here", (from, to), ("sans-serif", 10))).unwrap();
+            }
+            root.draw(&Circle::new((5, 5), u32::MAX, BLACK.filled())).unwrap();
+        }
+        // This one covers all of it.
+        let root = (&mut pixels).into_drawing_area();
+        root.draw(&Rectangle::new([(i32::MIN, i32::MIN), (i32::MAX, i32::MAX)], RED.filled())).unwrap();
+        drop(root);
+        assert!(pixels.map.0.pixels().iter().all(|pixel| (pixel.red(), pixel.green()) == (255, 0)));
+        assert!(Pixels::new((u32::MAX, 1)).is_none() && Pixels::new((0, 1)).is_none());
     }
 }

@@ -8,6 +8,7 @@ use pathweave_workload::{Message, MessageGraph};
 use serde::Serialize;
 
 use crate::acks::{Company, Packets};
+use crate::fold;
 use crate::memory::Memory;
 
 /// Packet-hops a CPU second of one core carries between this many hosts, by the benchmarks (docs/benchmarks.md): the
@@ -107,8 +108,7 @@ impl Estimate {
     fn of_flows(spec: &SimSpec, memory: &Memory) -> Self {
         let a_message = |message: &Message| {
             let scheme = &spec.scheme_of(message.group).scheme;
-            let single =
-                scheme.forwarding.is_none() && scheme.as_fluid().spread.is_some_and(Spread::is_single);
+            let single = fold::spread(scheme, &spec.switch.forwarding).is_some_and(Spread::is_single);
             let one = if single { A_FLOW_ON_ONE_PATH_S } else { A_SPRAYED_FLOW_S };
             one * f64::from(scheme.queue_pairs)
         };

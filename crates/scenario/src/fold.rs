@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use pathweave_fabric::config::ForwardingConfig;
+use pathweave_policy::Scheme;
 use pathweave_topo::Topology;
 use pathweave_units::Spread;
 use pathweave_workload::{Fold, MessageGraph};
@@ -37,7 +39,6 @@ fn obstacle(scenario: &Scenario) -> Option<String> {
         return Some("several workloads share the network".to_owned());
     };
     let scheme = workload.scheme.as_ref().unwrap_or(&scenario.scheme);
-    let spread = scheme.scheme.as_fluid().spread;
     let words = if scenario.run.fidelity == Fidelity::Packet {
         "each packet is simulated, and chance tells them apart (run.fidelity = \"flow\" runs without packets)"
     } else if scenario.run.fold == model::Fold::Never {
@@ -48,7 +49,7 @@ fn obstacle(scenario: &Scenario) -> Option<String> {
         "stragglers tell them apart"
     } else if workload.between_sites.is_some() {
         "their messages between sites have a scheme of their own"
-    } else if scheme.scheme.forwarding.is_none() && spread.is_none_or(Spread::is_single) {
+    } else if spread(&scheme.scheme, &scenario.switch.forwarding).is_none_or(Spread::is_single) {
         return Some(format!(
             "scheme \"{}\" takes single paths, which tell them apart; one that spreads its packets, such as \"udmp\", does not",
             scheme.name
@@ -57,4 +58,53 @@ fn obstacle(scenario: &Scenario) -> Option<String> {
         return None;
     };
     Some(words.to_owned())
+}
+
+/// How packets of this scheme are spread over these switches, which do what the scheme is made for unless they are told: as
+/// switches do it, or else as hosts do. `None`: a program picks.
+pub(crate) fn spread(scheme: &Scheme, switches: &ForwardingConfig) -> Option<Spread> {
+    let switches = ForwardingConfig { kind: switches.kind.or(scheme.forwarding), ..switches.clone() };
+    switches.spread().or(scheme.as_fluid().spread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{Changes, Loaded};
+
+    /// What forbids to leave ranks out where "auto" would, of a run of flows.
+    fn obstacle_of(set: &[&str]) -> Option<String> {
+        let text = "topology = { kind = \"leaf-spine\", leaves = 2, spines = 2, hosts_per_leaf = 4 }\n\
+                    [[workload]]\nkind = \"simai\"\nfile = \"moe-9216gpu\"\ngpus = 8\n[run]\nfidelity = \"flow\"\n";
+        let set = set.iter().map(|&text| text.to_owned()).collect();
+        let loaded = Loaded::parse(text, "a.toml", ".", &Changes { set, ..Changes::default() });
+        let scenario = loaded.unwrap_or_else(|why| panic!("{why}")).scenario;
+        let topology = scenario.topology.build(std::path::Path::new("")).expect("a leaf-spine");
+        match of(&scenario, &Arc::new(topology)) {
+            Fold::Never(why) => Some(why),
+            Fold::Large(_) | Fold::Always(_) => None,
+        }
+    }
+
+    /// A large job over switches that hash would be refused for ranks that nobody asked to leave out.
+    #[test]
+    fn single_paths_forbid_it_whoever_chooses_them() {
+        for set in [
+            &["scheme=ecmp"][..],
+            &["scheme=wcmp"],
+            &["scheme=ecmp", "switch.forwarding.kind=wcmp"],
+            &["scheme=udmp", "workload[0].scheme=wcmp"],
+        ] {
+            let why = obstacle_of(set).unwrap_or_else(|| panic!("{set:?}: nothing forbids it"));
+            assert!(why.contains("takes single paths"), "{set:?}: {why}");
+        }
+        for set in [
+            &["scheme=udmp"][..],
+            &["scheme=letflow"],
+            &["scheme=ecmp", "switch.forwarding.kind=rps"],
+            &["scheme=ecmp", "workload[0].scheme=udmp"],
+        ] {
+            assert_eq!(obstacle_of(set), None, "{set:?}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ use pathweave_workload::MessageGraph;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::model::{NetworkConfig, Scenario};
+use crate::model::{Calibrate, Fidelity, NetworkConfig, Scenario};
 
 /// Fields of UDMP that the law as printed does not have.
 const REPAIRED: [&str; 8] = [
@@ -33,6 +33,7 @@ const REPAIRED: [&str; 8] = [
 pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGraph) -> Vec<String> {
     let mut notes = Notes(Vec::new());
     let schemes: Vec<_> = scenario.schemes().collect();
+    notes.of_run(scenario, graph);
     notes.of_switches(scenario, topology);
     let network = &scenario.network;
     if network.source_route.is_some() && !matches!(scenario.routing, RoutingConfig::Source(_)) {
@@ -69,6 +70,37 @@ struct Notes(Vec<String>);
 impl Notes {
     fn add(&mut self, table: &str, fields: &[&str], why: &str) {
         self.0.extend(fields.iter().map(|field| format!("{table}.{field} has no effect: {why}")));
+    }
+
+    fn of_run(&mut self, scenario: &Scenario, graph: &MessageGraph) {
+        let run = &scenario.run;
+        let calibrates = run.calibrate != Calibrate::Off;
+        match run.fidelity {
+            Fidelity::Packet if calibrates => {
+                self.add(
+                    "run",
+                    &["calibrate"],
+                    "run.fidelity is \"packet\", and only runs of flows are measured",
+                );
+            }
+            Fidelity::Packet => {}
+            Fidelity::Flow => {
+                if calibrates && graph.folding().is_some() {
+                    let why = "each rank stands for others, and of these no packets can be run";
+                    self.add("run", &["calibrate"], why);
+                }
+                // Packets that it is measured on are run by as many as there may be.
+                if !calibrates {
+                    let why = "run.fidelity is \"flow\", and flows are run by one thread";
+                    if run.partition.is_some() {
+                        self.add("run", &["partition"], why);
+                    }
+                    if run.threads.is_some_and(|threads| threads > 1) {
+                        self.add("run", &["threads"], why);
+                    }
+                }
+            }
+        }
     }
 
     fn of_switches(&mut self, scenario: &Scenario, topology: &Topology) {
@@ -259,6 +291,17 @@ mod tests {
             "scheme.acks.every_packets is 8: the policy lets a packet leave for each acknowledgement that arrives, and where \
              packets are lost it waits for those that never come; it is made for 1",
         );
+        one(
+            "rps",
+            &["run.calibrate=prefix"],
+            "run.calibrate has no effect: run.fidelity is \"packet\", and only runs of flows are measured",
+        );
+        one(
+            "rps",
+            &["run.fidelity=flow", "run.threads=4"],
+            "run.threads has no effect: run.fidelity is \"flow\", and flows are run by one thread",
+        );
+        assert_eq!(notes("rps", &["run.fidelity=flow", "run.calibrate=prefix"]), [""; 0]);
         assert_eq!(notes("conga", &["switch.forwarding.conga.gap=9us"]), [""; 0]);
         assert_eq!(notes("rps", &["routing=source", "network.source_route=hops"]), [""; 0]);
     }

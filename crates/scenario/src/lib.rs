@@ -33,6 +33,6 @@ pub use prepare::Prepared;
 pub use run::run;
 pub use schema::schema;
 pub use text::{
-    Diagnostic, Diagnostics, Document, FieldPath, Setting, Source, Span, Style, Wanted, did_you_mean, nearby,
-    nearest,
+    Diagnostic, Diagnostics, Document, FieldPath, Setting, Source, Span, Style, Unknown, Wanted,
+    did_you_mean, nearby, nearest,
 };

@@ -115,3 +115,18 @@ fn threads_have_copies() {
         }
     }
 }
+
+/// A run of flows that is measured on packets takes what these take, or what it takes itself where that is more.
+#[test]
+fn flows_measured_on_packets_take_what_packets_take() {
+    let workload = "[[workload]]\nkind = \"permutation\"\nsize = \"2MB\"\n";
+    let of = |set: &[&str]| {
+        let prepared = loaded(&format!("{FAT_TREE}\n{workload}"), set).draft().expect("it is valid");
+        prepared.memory_in(Process::ONE_THREAD)
+    };
+    let packets = of(&["observe.interval=0s"]);
+    let flows = of(&["run.fidelity=flow"]);
+    let measured = of(&["run.fidelity=flow", "run.calibrate=prefix"]);
+    assert!(flows.total_bytes < packets.total_bytes, "{flows:?} {packets:?}");
+    assert_eq!(measured, packets);
+}

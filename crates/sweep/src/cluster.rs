@@ -161,17 +161,14 @@ impl ClusterPlan {
             report: ReportConfig { metric: TIME.to_owned(), compare: None, runs: Kept::Figures },
         };
         let plan = Plan::of_file(&sweep, document, name)?;
-        let mut costs = Vec::new();
+        let (mut costs, mut fidelity) = (Vec::new(), None);
         for (number, extra) in extra.into_iter().enumerate() {
-            let cost = cost_of(&plan, number, &file.prices)
+            let (cost, of_runs) = cost_of(&plan, number, &file.prices)
                 .map_err(|why| SweepError::from(Diagnostics::from(document.place(why))))?;
             costs.push(Cost { cost: cost.cost + extra, ..cost });
+            fidelity = fidelity.or(of_runs);
         }
-        let first = plan
-            .runs
-            .first()
-            .and_then(|run| Loaded::parse(&run.scenario, "scenario.toml", "", &Changes::default()).ok());
-        let fidelity = match first.map(|loaded| loaded.scenario.run.fidelity) {
+        let fidelity = match fidelity {
             Some(Fidelity::Flow) => "flow",
             _ => "packet",
         };
@@ -243,16 +240,16 @@ fn check(file: &ClusterFile) -> Vec<Diagnostic> {
     found
 }
 
-/// What the fabric of a value of the first axis is made of.
-fn cost_of(plan: &Plan, fabric: usize, prices: &Prices) -> Result<Cost, Diagnostic> {
+/// What the fabric of a value of the first axis is made of, and what moves through it; nothing where no scheme can run on it.
+fn cost_of(plan: &Plan, fabric: usize, prices: &Prices) -> Result<(Cost, Option<Fidelity>), Diagnostic> {
     let runs = plan.cells.iter().zip(&plan.runs_of).filter(|(cell, _)| cell.at[0] == fabric);
     // What no scheme can run on was refused before.
     let run = runs.filter_map(|(_, runs)| runs.as_ref().ok()?.first()).next();
-    let Some(&run) = run else { return Ok(Cost::default()) };
+    let Some(&run) = run else { return Ok((Cost::default(), None)) };
     let loaded = Loaded::parse(&plan.runs[run].scenario, "scenario.toml", "", &Changes::default());
-    let topology = loaded.and_then(|loaded| loaded.topology());
+    let built = loaded.and_then(|loaded| Ok((loaded.topology()?, loaded.scenario.run.fidelity)));
     let field = FieldPath::root().key("fabric");
-    let topology = topology.map_err(|why| Diagnostic::new(field, why.to_string()))?;
+    let (topology, fidelity) = built.map_err(|why| Diagnostic::new(field, why.to_string()))?;
     let mut cost =
         Cost { hosts: topology.hosts(), switches: topology.switches().len() as u32, ..Cost::default() };
     for link in topology.links() {
@@ -278,7 +275,7 @@ fn cost_of(plan: &Plan, fabric: usize, prices: &Prices) -> Result<Cost, Diagnost
             cost.cost += hosts as f64 * price.host_port + price.host_link;
         }
     }
-    Ok(cost)
+    Ok((cost, Some(fidelity)))
 }
 
 #[cfg(test)]

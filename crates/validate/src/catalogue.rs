@@ -9,6 +9,7 @@ use toml::Table;
 
 use crate::error::{ValidateError, in_file, unknown};
 use crate::figures::RANKS;
+use crate::law::Law;
 use crate::model::{CaseFile, Peer, Stat};
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/data");
@@ -36,6 +37,8 @@ pub struct Case {
     pub file: CaseFile,
     /// The text of its scenario.
     text: String,
+    /// The file that has it, for errors.
+    source: String,
     /// Folder to which files of the scenario are relative.
     base_dir: PathBuf,
 }
@@ -117,7 +120,7 @@ impl Catalogue {
             let texts =
                 files.iter().filter_map(|(path, text)| Some((path.strip_prefix("scenarios/")?, text)));
             let scenario = texts.clone().find(|(name, _)| *name == file.scenario);
-            let Some((_, text)) = scenario else {
+            let Some((scenario_file, text)) = scenario else {
                 let why = unknown("scenario", &file.scenario, texts.map(|(name, _)| name));
                 return Err(in_file(place, why.to_string()));
             };
@@ -125,6 +128,7 @@ impl Catalogue {
                 name: name.to_owned(),
                 file,
                 text: text.clone(),
+                source: format!("{root}/{SCENARIOS}/{scenario_file}"),
                 base_dir: base_dir.to_owned(),
             });
         }
@@ -174,18 +178,33 @@ impl Case {
         }
     }
 
-    /// The scenario with one of the case's seeds, with `more` set on top of what the case sets.
+    /// The scenario with one of the case's seeds: with the case's scheme, whose fields the case may set like others, and `more` on
+    /// top.
     ///
     /// # Errors
     /// If the scenario is wrong.
     pub fn load(&self, seed: u64, more: &Table) -> Result<Loaded, ValidateError> {
-        let set = self.file.set.iter().chain(more).map(|(key, value)| format!("{key}={value}")).collect();
-        let scheme = (!self.file.set.contains_key("scheme")).then(|| self.file.scheme.clone());
-        let changes = Changes { set, seed: Some(seed), scheme, ..Changes::default() };
-        let source = format!("validation/scenarios/{}", self.file.scenario);
-        Loaded::parse(&self.text, &source, self.base_dir.clone(), &changes)
+        let fields = self.file.set.iter().chain(more).map(|(key, value)| format!("{key}={value}"));
+        let set = [format!("scheme={}", self.file.scheme)].into_iter().chain(fields).collect();
+        let changes = Changes { set, seed: Some(seed), ..Changes::default() };
+        Loaded::parse(&self.text, &self.source, self.base_dir.clone(), &changes)
             .map_err(|findings| ValidateError::Scenario { case: self.name.clone(), findings })
     }
+}
+
+/// Loads the scenario of each case, with `experiments` as each of these has it: what is wrong is known before anything runs.
+///
+/// # Errors
+/// If a scenario is wrong.
+pub fn load_all(cases: &[&Case], experiments: bool) -> Result<(), ValidateError> {
+    let nothing = Table::new();
+    for case in cases {
+        let of_experiments = case.file.experiment.iter().filter(|_| experiments);
+        for more in [&nothing].into_iter().chain(of_experiments.map(|experiment| &experiment.set)) {
+            case.load(1, more)?;
+        }
+    }
+    Ok(())
 }
 
 fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, ValidateError> {
@@ -199,6 +218,7 @@ fn check(file: &CaseFile, peers: &BTreeMap<String, Peer>) -> Result<(), String> 
         (None, None) => return Err("has neither `theirs` nor `law`; give one".to_owned()),
         _ => {}
     }
+    file.law.as_ref().map_or(Ok(()), Law::check)?;
     for stat in Stat::ALL {
         let bands = file.experiment.iter().map(|experiment| &experiment.band).chain([&file.band]);
         for band in bands.filter_map(|bands| bands.of(stat)) {

@@ -3,12 +3,21 @@
 //! Each has the few numbers it needs in the case's file. Nothing here asks the simulator's own code for times.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use pathweave_results::{FlowRecord, RunResult};
 use serde::Deserialize;
 
 use crate::figures::Figures;
 use crate::model::Stat;
+
+/// Most of what is counted: links, packets, senders, ranks, ports. Two of them multiplied are a number of 32 bits.
+const MOST_COUNT: u32 = 65_535;
+/// Least and most of bytes and of Gb/s. Within, no time is lost to rounding.
+const LEAST_SIZE: f64 = 1e-6;
+const MOST_SIZE: f64 = 1e9;
+/// Service times up to which [`md1_waits_at_most`] is good.
+const SUM_IS_GOOD: f64 = 15.0;
 
 /// A link as arithmetic sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -133,6 +142,70 @@ impl Law {
         }
     }
 
+    /// Whether its numbers are such that it says something.
+    ///
+    /// # Errors
+    /// The field, its value, and what is allowed.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let count = |field: &str, value: u32, least: u32| {
+            let good = (least..=MOST_COUNT).contains(&value);
+            refuse_unless(good, field, value, format!("expected a whole number from {least} to {MOST_COUNT}"))
+        };
+        let size = |field: &str, value: f64| {
+            let good = (LEAST_SIZE..=MOST_SIZE).contains(&value);
+            refuse_unless(
+                good,
+                field,
+                value,
+                format!("expected a number from {LEAST_SIZE:e} to {MOST_SIZE:e}"),
+            )
+        };
+        let link = |link: Link| {
+            size("link.rate_gbps", link.rate_gbps)?;
+            let (delay, good) = (link.delay_ns, (0.0..=MOST_SIZE).contains(&link.delay_ns));
+            refuse_unless(good, "link.delay_ns", delay, format!("expected a number from 0 to {MOST_SIZE:e}"))
+        };
+        match *self {
+            Law::Lindley { link: of, links, packet_bytes } => {
+                link(of).and(count("links", links, 1)).and(size("packet_bytes", packet_bytes))
+            }
+            Law::Md1 { link: of, links, packet_bytes, load } => {
+                link(of).and(count("links", links, 1)).and(size("packet_bytes", packet_bytes))?;
+                let good = load > 0.0 && load < 1.0;
+                refuse_unless(good, "load", load, "expected a number above 0 and below 1".to_owned())?;
+                let good = md1_waits_at_most(load, SUM_IS_GOOD) >= 0.99;
+                let allowed = format!(
+                    "expected less: P99 is beyond {SUM_IS_GOOD} service times, where the formula loses its digits"
+                );
+                refuse_unless(good, "load", load, allowed)
+            }
+            Law::Alone { link: of, links, packets, packet_bytes } => link(of)
+                .and(count("links", links, 1))
+                .and(count("packets", packets, 1))
+                .and(size("packet_bytes", packet_bytes)),
+            Law::Incast { link: of, senders, packets, packet_bytes } => link(of)
+                .and(count("senders", senders, 1))
+                .and(count("packets", packets, 1))
+                .and(size("packet_bytes", packet_bytes)),
+            Law::Ring { link: of, ranks, packets, packet_bytes, ack_bytes } => link(of)
+                .and(count("ranks", ranks, 2))
+                .and(count("packets", packets, 1))
+                .and(size("packet_bytes", packet_bytes))
+                .and(size("ack_bytes", ack_bytes)),
+            Law::PfcHeadroom { link: of, packet_bytes, ports, pause_bytes } => {
+                link(of)
+                    .and(size("packet_bytes", packet_bytes))
+                    .and(count("ports", ports, 1))
+                    .and(size("pause_bytes", pause_bytes))?;
+                let good = self.headroom().is_some_and(|(packets, _)| packets <= MOST_COUNT);
+                let allowed = format!(
+                    "expected a delay and a pause frame during which {MOST_COUNT} packets are sent at most"
+                );
+                refuse_unless(good, "link.delay_ns", of.delay_ns, allowed)
+            }
+        }
+    }
+
     /// Figures by the law and of runs. Empty if there are none to compare, as where flows did not finish.
     pub(crate) fn compare(&self, runs: &[RunResult], ours: &Figures) -> Vec<Lawful> {
         let row =
@@ -177,9 +250,13 @@ impl Law {
         let Law::PfcHeadroom { link, packet_bytes, ports, pause_bytes } = *self else { return None };
         let open = link.serialisation_us(pause_bytes) + 2.0 * link.delay_us();
         // The packet that a pause finds half sent leaves, too.
-        let packets = (open / link.serialisation_us(packet_bytes)).floor() as u32 + 1;
+        let packets = ((open / link.serialisation_us(packet_bytes)).floor() as u32).saturating_add(1);
         Some((packets, f64::from(packets) * packet_bytes / f64::from(ports)))
     }
+}
+
+fn refuse_unless(good: bool, field: &str, value: impl Display, allowed: String) -> Result<(), String> {
+    if good { Ok(()) } else { Err(format!("law.{field} = {value}: {allowed}")) }
 }
 
 /// From when the last bit has left the first link's queue to its arrival.
@@ -241,7 +318,11 @@ fn md1_quantile(load: f64, share: f64) -> f64 {
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
         // Beyond where the sum is good the share is as good as one.
-        if middle > 15.0 || md1_waits_at_most(load, middle) >= share { high = middle } else { low = middle }
+        if middle > SUM_IS_GOOD || md1_waits_at_most(load, middle) >= share {
+            high = middle
+        } else {
+            low = middle
+        }
     }
     high
 }
@@ -279,6 +360,58 @@ mod tests {
         }
         // Nobody waits with probability 1 - load.
         assert!((md1_waits_at_most(load, 0.0) - 0.3).abs() < 1e-12);
+    }
+
+    /// Each number of each law beyond its ends.
+    #[test]
+    fn numbers_that_say_nothing_are_refused() {
+        let table = |kind: &str, rest: &str| {
+            format!("kind = \"{kind}\"\nlink = {{ rate_gbps = 100.0, delay_ns = 1000.0 }}\n{rest}")
+        };
+        let path = "links = 2\npacket_bytes = 1000.0\n";
+        for (text, fields) in [
+            (table("lindley", path), &["rate_gbps", "delay_ns", "links", "packet_bytes"][..]),
+            (table("md1", &format!("{path}load = 0.5\n")), &["rate_gbps", "links", "packet_bytes", "load"]),
+            (table("alone", &format!("{path}packets = 9\n")), &["links", "packets", "packet_bytes"]),
+            (table("incast", "senders = 2\npackets = 9\npacket_bytes = 1000.0\n"), &["senders", "packets"]),
+            (
+                table("ring", "ranks = 4\npackets = 9\npacket_bytes = 1000.0\nack_bytes = 84.0\n"),
+                &["ranks", "packets", "packet_bytes", "ack_bytes"],
+            ),
+            (
+                table("pfc-headroom", "packet_bytes = 1000.0\nports = 2\npause_bytes = 84.0\n"),
+                &["packet_bytes", "ports", "pause_bytes", "delay_ns"],
+            ),
+        ] {
+            let law = |text: &str| toml::from_str::<Law>(text).unwrap_or_else(|why| panic!("{text}{why}"));
+            assert_eq!(law(&text).check(), Ok(()), "{text}");
+            for field in fields {
+                let at = text.find(&format!("{field} = ")).expect(field) + field.len() + 3;
+                let end = at + text[at..].find([',', ' ', '\n']).expect("something follows");
+                let is_count = !text[at..end].contains('.');
+                let beyond = if is_count { &["0", "65536"][..] } else { &["-1.0", "1.1e9", "nan", "inf"] };
+                for value in beyond {
+                    let why =
+                        law(&format!("{}{value}{}", &text[..at], &text[end..])).check().expect_err(value);
+                    assert!(why.contains(&format!("{field} = ")) && why.contains("expected"), "{why}");
+                }
+            }
+        }
+        let ring = toml::from_str::<Law>(&table(
+            "ring",
+            "ranks = 1\npackets = 9\npacket_bytes = 1.0\nack_bytes = 1.0\n",
+        ));
+        assert_eq!(
+            ring.unwrap().check(),
+            Err("law.ranks = 1: expected a whole number from 2 to 65535".to_owned())
+        );
+        let md1 = |load| Law::Md1 { link: LINK, links: 1, packet_bytes: 1_000.0, load }.check();
+        assert_eq!(md1(1.0), Err("law.load = 1: expected a number above 0 and below 1".to_owned()));
+        assert!(md1(0.0).is_err() && md1(0.7).is_ok());
+        assert!(md1(0.95).unwrap_err().contains("beyond 15 service times"));
+        let slow = Link { rate_gbps: 8.0, delay_ns: 1e9 };
+        let headroom = Law::PfcHeadroom { link: slow, packet_bytes: 1e-6, ports: 2, pause_bytes: 84.0 };
+        assert!(headroom.check().unwrap_err().contains("65535 packets"));
     }
 
     #[test]

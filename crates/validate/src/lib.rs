@@ -12,11 +12,11 @@ mod page;
 mod picture;
 mod run;
 
-pub use catalogue::{Case, Catalogue};
+pub use catalogue::{Case, Catalogue, load_all};
 pub use error::ValidateError;
 pub use figures::{Curve, Figures, flows_digest};
 pub use judge::{Outcome, Row, Trial};
 pub use law::Law;
 pub use model::{Band, Bands, CaseFile, Cause, Experiment, Measure, Peer, Stat, Theirs};
 pub use page::{Settings, html};
-pub use run::{Made, Missed, runs};
+pub use run::{Missed, runs};

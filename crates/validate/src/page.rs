@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 
+use pathweave_results::escape;
+
 use crate::catalogue::{Case, Catalogue};
 use crate::figures::Figures;
 use crate::judge::{Outcome, Row, Trial};
-use crate::model::Stat;
+use crate::model::{Band, Stat};
 use crate::picture::{curves, overview, time};
 
 /// How the page came about.
@@ -145,17 +147,18 @@ fn show(row: &Row, value: f64) -> String {
     if row.unit == "us" { time(value) } else { format!("{value:.0} {}", row.unit) }
 }
 
-/// So many digits as its band has.
+/// A digit more than its band is wide, three at least.
 fn ratio(row: &Row) -> String {
-    let exact = row.band.is_some_and(|band| band.high - band.low < 1e-3);
-    if exact { format!("{:.7}", row.ratio) } else { format!("{:.3}", row.ratio) }
+    let width = row.band.map_or(1.0, |band| band.high - band.low);
+    let digits = (1.0 - width.log10()).ceil().clamp(3.0, 9.0) as usize;
+    format!("{:.digits$}", row.ratio)
 }
 
 fn band(row: &Row) -> String {
     match row.band {
         None => "shown only".to_owned(),
-        Some(band) if band.high - band.low < 1e-3 => "exact".to_owned(),
-        Some(band) => format!("{:.2} to {:.2}", band.low, band.high),
+        Some(Band::EXACT) => "exact".to_owned(),
+        Some(band) => format!("{} to {}", band.low, band.high),
     }
 }
 
@@ -183,6 +186,27 @@ fn peers(catalogue: &Catalogue) -> String {
     text
 }
 
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A narrow band that a case gives itself is not a law of arithmetic, and what leaves it is seen to.
+    #[test]
+    fn exact_is_the_band_of_laws_and_no_other() {
+        let row = |ratio, band: Option<[f64; 2]>| Row {
+            figure: "max".to_owned(),
+            unit: "us",
+            ours: ratio,
+            theirs: 1.0,
+            ratio,
+            band: band.map(Band::from),
+            holds: true,
+        };
+        let shown = |row: Row| (ratio(&row), band(&row));
+        let both = |ratio: &str, band: &str| (ratio.to_owned(), band.to_owned());
+        assert_eq!(shown(Row { band: Some(Band::EXACT), ..row(1.0, None) }), both("1.0000000", "exact"));
+        assert_eq!(shown(row(1.000_15, Some([0.9999, 1.0001]))), both("1.00015", "0.9999 to 1.0001"));
+        assert_eq!(shown(row(0.981, Some([0.9, 1.1]))), both("0.981", "0.9 to 1.1"));
+        assert_eq!(shown(row(0.981, None)), both("0.981", "shown only"));
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use pathweave_results::escape;
+
 use crate::figures::Curve;
 use crate::judge::{Outcome, Row};
-use crate::page::escape;
 
 /// Ratios that the overview has room for; what is farther out is drawn at the edge, with its number.
 const LEAST_RATIO: f64 = 0.5;

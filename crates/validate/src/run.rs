@@ -26,23 +26,14 @@ impl From<ValidateError> for Missed {
     }
 }
 
-/// What a run leaves, and the CPU time that it took.
-#[derive(Debug)]
-pub struct Made {
-    /// Its records.
-    pub run: RunResult,
-    /// Seconds of CPU.
-    pub cpu_s: f64,
-}
-
-/// Makes the runs of a case, each by `make`, and judges them. `experiments` asks for those of the case, too.
+/// Makes the runs of a case, each by `make`, which says in their records what CPU time they took, and judges them. `experiments` asks for those of the case, too.
 ///
 /// # Errors
 /// If `make` fails, or a scenario is wrong.
 pub fn runs(
     case: &Case,
     experiments: bool,
-    make: &mut dyn FnMut(&Loaded) -> Result<Made, Missed>,
+    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
 ) -> Result<Outcome, Missed> {
     let mut trials = vec![trial(case, None, make)?];
     for experiment in case.file.experiment.iter().filter(|_| experiments) {
@@ -54,7 +45,7 @@ pub fn runs(
 fn trial(
     case: &Case,
     experiment: Option<&Experiment>,
-    make: &mut dyn FnMut(&Loaded) -> Result<Made, Missed>,
+    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
 ) -> Result<Trial, Missed> {
     let nothing = Table::new();
     let more = experiment.map_or(&nothing, |experiment| &experiment.set);
@@ -65,9 +56,9 @@ fn trial(
     }
     let (mut made, mut cpu_s) = (Vec::new(), 0.0);
     for seed in 1..=u64::from(case.file.seeds.get()) {
-        let one = make(&case.load(seed, more)?)?;
-        cpu_s += one.cpu_s;
-        made.push(one.run);
+        let run = make(&case.load(seed, more)?)?;
+        cpu_s += run.info.cpu_s;
+        made.push(run);
     }
     let mut trial = Trial { title, cpu_s, ..Trial::default() };
     let flows = || made.iter().flat_map(RunResult::foreground);
@@ -109,7 +100,7 @@ fn headroom(
     more: &Table,
     title: Option<String>,
     (packets, law): (u32, f64),
-    make: &mut dyn FnMut(&Loaded) -> Result<Made, Missed>,
+    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
 ) -> Result<Trial, Missed> {
     let packet = law / f64::from(packets);
     let mut trial = Trial { title, ..Trial::default() };
@@ -117,10 +108,10 @@ fn headroom(
         let mut more = more.clone();
         let bytes = (f64::from(count) * packet).round() as i64;
         more.insert(HEADROOM.to_owned(), Value::String(format!("{bytes}B")));
-        let made = make(&case.load(1, &more)?)?;
-        trial.cpu_s += made.cpu_s;
+        let run = make(&case.load(1, &more)?)?;
+        trial.cpu_s += run.info.cpu_s;
         // Data, that is: where the buffer is full to the last byte, an acknowledgement may be lost.
-        Ok::<_, Missed>(made.run.flows.iter().any(|flow| flow.dropped_packets > 0))
+        Ok::<_, Missed>(run.flows.iter().any(|flow| flow.dropped_packets > 0))
     };
     let (mut too_few, mut enough) = (0, 4 * packets);
     if loses(enough)? {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pathweave_validate::{Catalogue, ValidateError};
+use pathweave_validate::{Case, Catalogue, ValidateError, load_all};
 use toml::Table;
 
 fn committed() -> Catalogue {
@@ -60,7 +60,9 @@ fn with_case(change: impl Fn(String) -> String) -> Result<Catalogue, ValidateErr
         std::fs::create_dir(folder.path().join(name)).unwrap();
     }
     write("peers.toml", PEERS);
-    write("scenarios/s.toml", "[topology]\nkind = \"star\"\nhosts = 2\n");
+    let scenario =
+        "[topology]\nkind = \"star\"\nhosts = 2\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+    write("scenarios/s.toml", scenario);
     write("cases/one.toml", &change(case));
     Catalogue::read(folder.path())
 }
@@ -100,8 +102,37 @@ fn a_case_that_is_wrong_is_named_with_what_is_wrong() {
         let why = with_case(|case| case.replacen(from, to, 1)).expect_err(to).to_string();
         assert!(why.contains(expected) && why.contains("cases/one.toml"), "{why}");
     }
+    let law = "[law]\nkind = \"md1\"\nlink = { rate_gbps = 1.0, delay_ns = 1.0 }\nlinks = 1\npacket_bytes = 1.0\nload = 1.5\n";
+    let of_law = with_case(|case| format!("{}{law}", &case[..case.find("[theirs]").unwrap()]));
+    let why = of_law.unwrap_err().to_string();
+    assert!(why.contains("cases/one.toml: law.load = 1.5: expected a number above 0"), "{why}");
     let law_less = with_case(|case| case[..case.find("[theirs]").unwrap()].to_owned());
     assert!(law_less.unwrap_err().to_string().contains("has neither `theirs` nor `law`"));
+}
+
+/// The scheme comes first, so that fields of it that a case or an experiment sets are set.
+#[test]
+fn a_case_sets_fields_of_its_scheme() {
+    let set = |case: String| case.replace("[theirs]", "[set]\n\"scheme.acks.every_packets\" = 4\n[theirs]");
+    let catalogue = with_case(|case| set(case).replace("\"ecmp\"", "\"rps\"")).unwrap();
+    let [case] = catalogue.cases() else { panic!("one case") };
+    let scheme = |more: &Table| case.load(1, more).unwrap().scenario.scheme;
+    let own = scheme(&Table::new());
+    assert_eq!((own.name.as_str(), own.scheme.acks.every_packets), ("rps*", 4));
+    let more = [("scheme.acks.every_packets".to_owned(), toml::Value::Integer(8))].into_iter().collect();
+    assert_eq!(scheme(&more).scheme.acks.every_packets, 8);
+    let other = [("scheme".to_owned(), toml::Value::String("udmp".to_owned()))].into_iter().collect();
+    assert_eq!(scheme(&other).name, "udmp");
+}
+
+#[test]
+fn what_is_wrong_with_an_experiment_is_known_before_anything_runs() {
+    let experiment = "\n[[experiment]]\ntitle = \"e\"\nset = { \"topology.hosst\" = 3 }\n";
+    let catalogue = with_case(|case| case + experiment).unwrap();
+    let cases: Vec<&Case> = catalogue.cases().iter().collect();
+    load_all(&cases, false).expect("without experiments nothing is wrong");
+    let why = load_all(&cases, true).expect_err("there is no such field").to_string();
+    assert!(why.contains("hosst") && why.contains("case one"), "{why}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use pathweave_results::{
     ResultFolder, RunResult, Situation, Summary, comparison_table, differences_table, sentence,
 };
 use pathweave_scenario::{Changes, Loaded, Prepared};
-use pathweave_sim::Tap;
+use pathweave_sim::{SimSpec, Tap};
 use serde::Serialize;
 
 use super::{Names, default_folder, output, safe_name, scheme_names};
@@ -18,7 +18,7 @@ use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::landing;
 use crate::live::Live;
-use crate::memory;
+use crate::memory::Room;
 use crate::options::{Cores, Talk};
 use crate::progress::{Reporter, RunProgress};
 use crate::terminal;
@@ -136,7 +136,8 @@ struct Planned {
 }
 
 impl Comparison {
-    /// Loads and checks a scenario under each scheme, so that mistakes show before anything runs.
+    /// Loads a scenario under each scheme, so that mistakes show before anything runs; what only the simulator can refuse, in
+    /// [`Comparison::try_out`].
     pub(crate) fn plan(
         schemes: &[String],
         load: impl Fn(&str) -> Result<Loaded, pathweave_scenario::Diagnostics>,
@@ -145,13 +146,24 @@ impl Comparison {
         let mut comparison = Comparison { name, title, says, runs: Vec::new() };
         for scheme in schemes {
             let loaded = load(scheme)?;
-            let mut prepared = loaded.prepare()?;
+            let mut prepared = loaded.draft()?;
             // In a comparison the scheme is what tells runs apart.
             comparison.name = std::mem::replace(&mut prepared.spec.name, scheme.clone());
             comparison.runs.push(Planned { scheme: scheme.clone(), loaded, prepared });
         }
         comparison.title.clone_from(&comparison.name);
         Ok(comparison)
+    }
+
+    /// Sets each run up, as it is made `on_cores`, for what only the simulator can refuse; one at a time, for each takes memory
+    /// meanwhile.
+    pub(crate) fn try_out(&self, room: &Room, on_cores: impl Fn(&SimSpec) -> SimSpec) -> Result<(), Failure> {
+        for run in &self.runs {
+            let admitted = room.admit(&run.prepared, &on_cores);
+            let (spec, _taken) = admitted.map_err(|why| why.of(&format!("{} {}", self.name, run.scheme)))?;
+            run.loaded.try_out(&spec)?;
+        }
+        Ok(())
     }
 }
 
@@ -184,11 +196,15 @@ pub(crate) fn carry_out(
     let place = |comparison: &Comparison| {
         if several { target.join(safe_name(&comparison.name)) } else { target.to_owned() }
     };
+    let planned = planned(comparisons);
+    let room = cores.room();
+    for comparison in comparisons {
+        comparison.try_out(&room, |spec| cores.of(spec, planned.len()))?;
+    }
     let mut folders = Vec::new();
     for comparison in comparisons {
         folders.push(ResultFolder::create(&place(comparison)).map_err(output)?);
     }
-    let planned = planned(comparisons);
     let mut traces = open_traces(&planned, traces)?;
     let reporter = Reporter::new(talk);
     for note in comparisons.iter().flat_map(|comparison| &comparison.runs[0].prepared.notes) {
@@ -210,7 +226,7 @@ pub(crate) fn carry_out(
         let (live, number) = &live[index];
         shown.telling(live, *number)
     };
-    let finished = run_all(&planned, &mut traces, cores, &progress, &interrupt)?;
+    let finished = run_all(&planned, &mut traces, (cores, &room), &progress, &interrupt)?;
     live.iter().for_each(|(live, _)| live.close());
     if let Some(batch) = batch {
         batch.finish();
@@ -365,26 +381,28 @@ fn open_traces(planned: &[(String, &Planned)], args: &TraceArgs) -> Result<Vec<T
 fn run_all(
     planned: &[(String, &Planned)],
     traces: &mut [Traces],
-    cores: Cores,
+    (cores, room): (Cores, &Room),
     progress: &(impl Fn(usize) -> RunProgress + Sync),
     interrupt: &Interrupt,
 ) -> Result<Vec<Option<Finished>>, Failure> {
     type Slot<'a> = Mutex<(&'a mut Traces, Option<Result<Finished, Failure>>)>;
     let slots: Vec<Slot<'_>> = traces.iter_mut().map(|traces| Mutex::new((traces, None))).collect();
     let order: Vec<usize> = (0..planned.len()).collect();
-    let room = cores.room();
     in_threads(cores.at_a_time(planned.len()), &order, interrupt, |index| {
         let (_, run) = &planned[index];
         // Only the thread that took the run locks it.
         let mut slot = slots[index].lock().expect("no thread panics while it holds the lock");
         let (traces, result) = &mut *slot;
         let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
-        let spec = cores.of(&run.prepared.spec, planned.len());
-        let memory = run.prepared.memory_in(memory::process(&spec));
-        *result = Some(match room.take(&memory) {
-            Ok(_taken) => execute(&run.loaded, &spec, progress(index), interrupt, tap),
-            Err(why) => Err(Failure::Input(format!("{}: {why}", planned[index].0))),
-        });
+        let made = room
+            .admit(&run.prepared, |spec| cores.of(spec, planned.len()))
+            .map_err(|why| why.of(&planned[index].0))
+            .and_then(|(spec, _taken)| execute(&run.loaded, &spec, progress(index), interrupt, tap));
+        if made.is_err() {
+            // Nothing is written then, so the others need not go on.
+            interrupt.request();
+        }
+        *result = Some(made);
     });
     let results = slots.into_iter().map(|slot| slot.into_inner().expect("every thread has ended well").1);
     results.map(Option::transpose).collect()

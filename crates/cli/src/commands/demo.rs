@@ -90,7 +90,10 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<Outcome, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use pathweave_sim::SimSpec;
+
     use super::*;
+    use crate::memory::Room;
 
     #[test]
     fn every_situation_can_be_planned_and_every_file_is_of_one() {
@@ -103,7 +106,9 @@ mod tests {
                 let changes = Changes { scheme: Some(scheme.to_owned()), ..Changes::default() };
                 Loaded::parse(text(&file), &file, "", &changes)
             });
-            assert_eq!(plan.unwrap().title, situation.scenario, "the scenario is named after its file");
+            let plan = plan.unwrap();
+            plan.try_out(&Room::now(true), SimSpec::clone).unwrap();
+            assert_eq!(plan.title, situation.scenario, "the scenario is named after its file");
             assert_eq!(situation.schemes[0], "ecmp");
             assert!(situation.schemes.iter().any(|scheme| scheme == "weave"), "our own is in each");
         }

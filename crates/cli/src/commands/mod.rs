@@ -31,7 +31,7 @@ pub(crate) use scan_period::{ScanPeriodArgs, scan_period};
 pub(crate) use sweep::{SweepArgs, sweep};
 pub(crate) use validate::{ValidateArgs, validate};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pathweave_results::OutputError;
 use pathweave_scenario::Changes;
@@ -48,6 +48,16 @@ pub(crate) fn safe_name(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() || "-_.+".contains(c) { c } else { '-' }).collect()
 }
 
+/// A path as a shell takes it for one word.
+pub(crate) fn quoted(path: &Path) -> String {
+    let word = path.to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "-_./+:@,=".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.into_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 pub(crate) fn changes(changes: &crate::options::Changes) -> Changes {
     Changes { set: changes.set.clone(), seed: changes.seed, ..Changes::default() }
 }
@@ -61,4 +71,18 @@ pub(crate) fn json(value: &impl serde::Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("plain data with text keys serialises");
     text.push('\n');
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_word() {
+        let of = |path: &str| quoted(Path::new(path));
+        assert_eq!(of("../my-cases/a_1.toml"), "../my-cases/a_1.toml");
+        assert_eq!(of("my cases"), "'my cases'");
+        assert_eq!(of("it's; rm"), r"'it'\''s; rm'");
+        assert_eq!(of(""), "''");
+    }
 }

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use crate::batch::{Batch, Watcher, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
-use crate::memory::{self, Room};
+use crate::memory::Room;
 use crate::options::{Bar, Cores};
 use crate::output::Output;
 use crate::terminal;
@@ -123,6 +123,9 @@ fn command(args: &PaperArgs, size: Size) -> String {
     if let Some(seeds) = args.seeds {
         text.push_str(&format!(" --seeds {seeds}"));
     }
+    if let Some(folder) = &args.papers {
+        text.push_str(&format!(" --papers {}", super::quoted(folder)));
+    }
     text
 }
 
@@ -212,6 +215,10 @@ fn run_all(
             Ok(look)
         });
         batch.update(place, None);
+        if look.is_err() {
+            // What is wrong is told at once, not after hours of other runs; those that are finished are kept.
+            interrupt.request();
+        }
         looks.lock().expect("no thread panics while it holds the lock").extend(look.transpose());
     });
     batch.finish();
@@ -232,11 +239,7 @@ fn run_one(
     mut watcher: Watcher<'_>,
 ) -> Result<Option<Look>, Failure> {
     let run = &plan.runs[index];
-    let prepared = run.loaded.draft()?;
-    let spec = on_cores(&prepared.spec);
-    let taken = room.take(&prepared.memory_in(memory::process(&spec)));
-    let _taken = taken.map_err(|why| Failure::Input(format!("{}: {why}", run.label)))?;
-    run.loaded.try_out(&spec)?;
+    let (spec, _taken) = room.prepare(&run.loaded, on_cores).map_err(|why| why.of(&run.label))?;
     let result = pathweave_scenario::run(&spec, &mut watcher);
     let result = result.map_err(|why| Failure::Scenario(run.loaded.sim_error(&why)))?;
     if result.info.ended == pathweave_results::EndReason::Interrupted {

@@ -19,7 +19,7 @@ use crate::batch::{Batch, Watcher, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
-use crate::memory::{self, Room};
+use crate::memory::Room;
 use crate::options::{Cores, Talk};
 use crate::terminal;
 
@@ -206,10 +206,7 @@ fn run_one(
 ) -> Result<Option<Files>, String> {
     let told = |findings: pathweave_scenario::Diagnostics| findings.to_string();
     let loaded = Loaded::parse(&run.scenario, "scenario.toml", "", &Changes::default()).map_err(told)?;
-    let prepared = loaded.draft().map_err(told)?;
-    let spec = on_cores(&prepared.spec);
-    let _taken = room.take(&prepared.memory_in(memory::process(&spec)))?;
-    loaded.try_out(&spec).map_err(told)?;
+    let (spec, _taken) = room.prepare(&loaded, on_cores).map_err(|why| why.to_string())?;
     let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
     let result = pathweave_scenario::run(&spec, &mut watcher);
     let mut result = result.map_err(|why| told(loaded.sim_error(&why)))?;

@@ -1,23 +1,25 @@
 //! `pathweave validate`: committed comparisons with other simulators and with laws.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use clap::Args;
 use pathweave_heap::usage;
-use pathweave_results::EndReason;
+use pathweave_results::{EndReason, RunResult};
 use pathweave_scenario::Loaded;
 use pathweave_validate::{
-    Case, Catalogue, Made, Missed, Outcome as Verdict, Peer, Settings, Stat, ValidateError, html, runs,
+    Case, Catalogue, Missed, Outcome as Verdict, Peer, Settings, Stat, Trial, ValidateError, html, load_all,
+    runs,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-use crate::batch::{Batch, in_threads};
+use crate::batch::{Batch, Watcher, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
+use crate::memory::{Room, Unfit};
 use crate::options::{Bar, Cores};
 use crate::output::Output;
 use crate::terminal;
@@ -38,7 +40,7 @@ pub(crate) struct ValidateArgs {
     /// Read cases from this folder instead of those that are part of the program
     #[arg(long, value_name = "DIR")]
     pub(crate) cases: Option<PathBuf>,
-    /// Print only errors and the path of the page
+    /// Print only errors, what is out of its band, and the path of the page
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
     /// Print outcomes as JSON on standard output, and nothing else there
@@ -55,18 +57,23 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<Outcome, Failure> {
     if args.names.first().is_some_and(|name| name == "list") {
         return list(&catalogue, &args.names[1..], args);
     }
-    // What is asked for is known to exist before a folder is made.
-    catalogue.select(&args.names, args.quick).map_err(failure)?;
-    check(&args.out)?;
-    if args.cases.is_none() {
-        catalogue.lay_out(&args.out.join("inputs")).map_err(failure)?;
-    }
+    // What is asked for is known to be right before a folder is made; the program's own cases need files that are laid out there.
     let cases = catalogue.select(&args.names, args.quick).map_err(failure)?;
     if cases.is_empty() {
-        return Err(Failure::Input(format!(
-            "--quick leaves none of {}; without it they run",
-            if args.names.is_empty() { "the cases".to_owned() } else { args.names.join(", ") }
-        )));
+        return Err(Failure::Input(nothing_to_run(args)));
+    }
+    if args.cases.is_some() {
+        load_all(&cases, !args.quick).map_err(failure)?;
+    }
+    check(&args.out)?;
+    let [outcomes_file, page_file] = [OUTCOMES, PAGE].map(|name| Output::create(&args.out.join(name)));
+    let (outcomes_file, page_file) = (outcomes_file?, page_file?);
+    if args.cases.is_none() {
+        catalogue.lay_out(&args.out.join(INPUTS)).map_err(failure)?;
+    }
+    let cases = catalogue.select(&args.names, args.quick).map_err(failure)?;
+    if args.cases.is_none() {
+        load_all(&cases, !args.quick).map_err(failure)?;
     }
     let interrupt =
         Interrupt::listen_saying("stopping: finished cases are judged; Ctrl-C again stops at once")?;
@@ -77,8 +84,8 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<Outcome, Failure> {
         Settings { command: command(args), version: env!("CARGO_PKG_VERSION").to_owned(), partial };
     let outcomes = json(&catalogue, &cases, &verdicts, &settings);
     let page = html(&catalogue, &cases, &verdicts, &settings);
-    write(&args.out, "outcomes.json", &outcomes)?;
-    write(&args.out, PAGE, &page)?;
+    outcomes_file.write(|out| out.write_all(outcomes.as_bytes()))?;
+    page_file.write(|out| out.write_all(page.as_bytes()))?;
     if args.json {
         terminal::out(&outcomes);
     } else {
@@ -86,6 +93,15 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<Outcome, Failure> {
             terminal::out(&table(&verdicts));
         }
         terminal::out(&format!("page: {}\n", args.out.join(PAGE).display()));
+    }
+    if args.quiet {
+        verdicts.iter().filter(|verdict| !verdict.holds).for_each(|verdict| {
+            terminal::note(format!("out of band: {}\n{}", verdict.case, complaints(verdict)).trim_end());
+        });
+    }
+    if partial {
+        let (missing, all) = (cases.len() - verdicts.len(), cases.len());
+        terminal::note(&format!("interrupted: {missing} of {all} cases are missing"));
     }
     Ok(match (partial, verdicts.iter().all(|verdict| verdict.holds)) {
         (true, _) => Outcome::Interrupted,
@@ -95,28 +111,53 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<Outcome, Failure> {
 }
 
 const PAGE: &str = "index.html";
+const OUTCOMES: &str = "outcomes.json";
+/// The folder of files that scenarios of the program's own cases name.
+const INPUTS: &str = "inputs";
 /// By which a page is known to be ours.
 const TITLE: &str = "<title>Validation of pathweave</title>";
 
-/// Whether the folder can have the page: one that is there already must be ours.
-fn check(out: &Path) -> Result<(), Failure> {
-    let path = out.join(PAGE);
-    let ours = match fs::symlink_metadata(&path) {
-        Err(_) => true,
-        Ok(found) => found.is_file() && fs::read_to_string(&path).is_ok_and(|text| text.contains(TITLE)),
-    };
-    if ours {
-        return fs::create_dir_all(out)
-            .map_err(|why| Failure::Input(format!("cannot make {}: {why}", out.display())));
+fn nothing_to_run(args: &ValidateArgs) -> String {
+    let named = if args.names.is_empty() { "the cases".to_owned() } else { args.names.join(", ") };
+    match args.quick {
+        true => format!("--quick leaves none of {named}; without it they run"),
+        false => format!("there is nothing to run: {named} are none"),
     }
-    Err(Failure::Input(format!(
-        "{}: exists and is not a page of `pathweave validate`; choose another --out or remove it",
-        path.display()
-    )))
 }
 
-fn write(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {
-    Output::create(&folder.join(name))?.write(|out| out.write_all(text.as_bytes()))
+/// Makes the folder of the page: one that is there already must be empty, or have a page of ours.
+fn check(out: &Path) -> Result<(), Failure> {
+    let path = out.join(PAGE);
+    if let Ok(found) = fs::symlink_metadata(&path) {
+        let ours = found.is_file() && fs::read_to_string(&path).is_ok_and(|text| text.contains(TITLE));
+        return if ours { Ok(()) } else { Err(not_ours(&path, "is not a page of `pathweave validate`")) };
+    }
+    let failed =
+        |what: &str, why: io::Error| Failure::Input(format!("cannot {what} {}: {why}", out.display()));
+    match fs::read_dir(out) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {}
+        Err(why) => return Err(failed("write to", why)),
+        Ok(entries) => {
+            for entry in entries {
+                let name = entry.map_err(|why| failed("read", why))?.file_name();
+                let name = name.to_string_lossy();
+                // What a call that was killed leaves.
+                let partial =
+                    [PAGE, OUTCOMES].iter().any(|file| name.starts_with(&format!(".{file}.partial-")));
+                if name != INPUTS && !partial {
+                    return Err(not_ours(
+                        out,
+                        &format!("is not a folder of `pathweave validate` (it holds \"{name}\")"),
+                    ));
+                }
+            }
+        }
+    }
+    fs::create_dir_all(out).map_err(|why| failed("make", why))
+}
+
+fn not_ours(path: &Path, why: &str) -> Failure {
+    Failure::Input(format!("{}: exists and {why}; choose another --out or remove it", path.display()))
 }
 
 fn failure(why: ValidateError) -> Failure {
@@ -134,39 +175,55 @@ fn run_all(cases: &[&Case], args: &ValidateArgs, interrupt: &Interrupt) -> Resul
     let mut order: Vec<usize> = (0..cases.len()).collect();
     order.sort_by(|&a, &b| costs[b].total_cmp(&costs[a]).then(a.cmp(&b)));
     let batch = Batch::new(costs, labels, args.quiet, Bar::Auto);
-    let ended: Mutex<Vec<(usize, Result<Verdict, Missed>)>> = Mutex::new(Vec::new());
+    let room = args.cores.room();
+    let ended: Mutex<Vec<(usize, Result<Verdict, Failure>)>> = Mutex::new(Vec::new());
     in_threads(args.cores.at_a_time(cases.len()), &order, interrupt, |index| {
+        let mut unfit = None;
         let mut make = |loaded: &Loaded| {
-            let prepared = loaded.prepare().map_err(|findings| wrong(cases[index], findings))?;
-            let spec = args.cores.of(&prepared.spec, cases.len());
-            let before = usage::thread_cpu_s();
-            let run = pathweave_scenario::run(&spec, &mut batch.watch(index, interrupt))
-                .map_err(|why| wrong(cases[index], loaded.sim_error(&why)))?;
-            if run.info.ended == EndReason::Interrupted {
-                return Err(Missed::Interrupted);
-            }
-            Ok(Made { cpu_s: usage::thread_cpu_s() - before + run.info.cpu_s, run })
+            make(loaded, args.cores, cases.len(), &room, &mut batch.watch(index, interrupt)).map_err(
+                |missed| {
+                    unfit = missed;
+                    Missed::Interrupted
+                },
+            )
         };
-        let verdict = runs(cases[index], !args.quick, &mut make);
-        batch.update(index, None);
+        let verdict = match (runs(cases[index], !args.quick, &mut make), unfit) {
+            (Ok(verdict), _) => Ok(verdict),
+            (Err(_), Some(why)) => Err(why.of(&cases[index].name)),
+            (Err(Missed::Failed(why)), None) => Err(failure(why)),
+            // What is left of it when others fail or the user asks to stop.
+            (Err(Missed::Interrupted), None) => return,
+        };
+        match &verdict {
+            Ok(_) => batch.update(index, None),
+            // What is wrong is told at once, not after hours of other runs.
+            Err(_) => interrupt.request(),
+        }
         ended.lock().expect("no thread panics while it holds the lock").push((index, verdict));
     });
     batch.finish();
     let mut ended = ended.into_inner().expect("every thread has ended well");
     ended.sort_by_key(|(index, _)| *index);
-    let mut verdicts = Vec::new();
-    for (_, verdict) in ended {
-        match verdict {
-            Ok(verdict) => verdicts.push(verdict),
-            Err(Missed::Interrupted) => {}
-            Err(Missed::Failed(why)) => return Err(failure(why)),
-        }
-    }
-    Ok(verdicts)
+    ended.into_iter().map(|(_, verdict)| verdict).collect()
 }
 
-fn wrong(case: &Case, findings: pathweave_scenario::Diagnostics) -> Missed {
-    Missed::Failed(ValidateError::Scenario { case: case.name.clone(), findings })
+/// A run of so many cases. The error says why it cannot be made; nothing where it was interrupted.
+fn make(
+    loaded: &Loaded,
+    cores: Cores,
+    cases: usize,
+    room: &Room,
+    watcher: &mut Watcher<'_>,
+) -> Result<RunResult, Option<Unfit>> {
+    let (spec, _taken) = room.prepare(loaded, |spec| cores.of(spec, cases))?;
+    let before = usage::thread_cpu_s();
+    let run = pathweave_scenario::run(&spec, watcher);
+    let mut run = run.map_err(|why| Unfit::Scenario(loaded.sim_error(&why)))?;
+    if run.info.ended == EndReason::Interrupted {
+        return Err(None);
+    }
+    run.info.cpu_s += usage::thread_cpu_s() - before;
+    Ok(run)
 }
 
 /// What a case takes, in any unit: what its peer took, with the experiments.
@@ -177,25 +234,41 @@ fn cost(case: &Case) -> f64 {
 
 fn command(args: &ValidateArgs) -> String {
     let words = ["pathweave validate"].into_iter().chain(args.names.iter().map(String::as_str));
-    words.chain(args.quick.then_some("--quick")).collect::<Vec<_>>().join(" ")
+    let text = words.chain(args.quick.then_some("--quick")).collect::<Vec<_>>().join(" ");
+    match &args.cases {
+        Some(folder) => format!("{text} --cases {}", super::quoted(folder)),
+        None => text,
+    }
 }
 
-/// A line for each case: ratios, and whether they are in their bands.
+/// Columns for names of cases; a longer one has a line of its own.
+const NAMES: usize = 28;
+
+/// A line for each case, below what it is beside: ratios, and whether they are in their bands.
 fn table(verdicts: &[Verdict]) -> String {
-    let wide = verdicts.iter().map(|verdict| verdict.case.len()).max().unwrap_or(0).max(4);
-    let mut text = format!("{:wide$}  {:<18}", "case", "beside");
-    Stat::ALL.iter().for_each(|stat| text.push_str(&format!("  {:>6}", stat.name())));
-    text.push_str("  CPU\n");
+    let mut text = format!("{:NAMES$}", "case");
+    Stat::ALL.iter().for_each(|stat| text.push_str(&format!(" {:>7}", stat.name())));
+    text.push_str("   CPU\n");
+    let mut beside = "";
     for verdict in verdicts {
-        text.push_str(&format!("{:wide$}  {:<18}", verdict.case, verdict.beside));
+        if verdict.beside != beside {
+            beside = &verdict.beside;
+            text.push_str(&format!("{beside}\n"));
+        }
+        text.push_str(&format!("  {:w$}", verdict.case, w = NAMES - 2));
+        if verdict.case.chars().count() > NAMES - 2 {
+            text.push_str(&format!("\n{:NAMES$}", ""));
+        }
         for stat in Stat::ALL {
             let row = verdict.rows().iter().find(|row| row.figure == stat.name());
             let cell = row
                 .map_or(String::new(), |row| format!("{:.3}{}", row.ratio, if row.holds { "" } else { "!" }));
-            text.push_str(&format!("  {cell:>6}"));
+            text.push_str(&format!(" {cell:>7}"));
         }
-        text.push_str(&verdict.cpu_ratio.map_or("     ".to_owned(), |ratio| format!("  {ratio:>3.0}")));
-        text.push_str(if verdict.holds { "\n" } else { "  out of band\n" });
+        text.push_str(&verdict.cpu_ratio.map_or("      ".to_owned(), |ratio| format!(" {ratio:>5.0}")));
+        text.push_str(if verdict.holds { "" } else { "  out of band" });
+        text.truncate(text.trim_end().len());
+        text.push('\n');
         text.push_str(&complaints(verdict));
     }
     let out = verdicts.iter().filter(|verdict| !verdict.holds).count();
@@ -206,27 +279,27 @@ fn table(verdicts: &[Verdict]) -> String {
     text
 }
 
-/// What is wrong with a case, a line each.
+/// What is wrong with a case, a paragraph each.
 fn complaints(verdict: &Verdict) -> String {
-    let mut text = String::new();
-    for trial in verdict.trials.iter().filter(|trial| !trial.holds()) {
-        let of = trial.title.as_ref().map_or(String::new(), |title| format!("{title}: "));
-        if let Some(wrong) = &trial.wrong {
-            text.push_str(&format!("  {of}{wrong}\n"));
-        }
-        for row in trial.rows.iter().filter(|row| !row.holds) {
-            let band = row.band.map_or(String::new(), |band| format!("{} to {}", band.low, band.high));
-            text.push_str(&format!(
-                "  {of}{}: {:.3} {unit} here, {:.3} {unit} there, ratio {:.4}; the band is {band}\n",
-                row.figure,
-                row.ours,
-                row.theirs,
-                row.ratio,
-                unit = row.unit
-            ));
-        }
+    let wrong = verdict.trials.iter().filter(|trial| !trial.holds()).flat_map(complaints_of);
+    wrong.map(|what| format!("{}\n", terminal::wrapped(&what, "    ", "      "))).collect()
+}
+
+fn complaints_of(trial: &Trial) -> Vec<String> {
+    let of = trial.title.as_ref().map_or(String::new(), |title| format!("{title}: "));
+    let mut all: Vec<String> = trial.wrong.iter().map(|wrong| format!("{of}{wrong}")).collect();
+    for row in trial.rows.iter().filter(|row| !row.holds) {
+        let band = row.band.map_or(String::new(), |band| format!("{} to {}", band.low, band.high));
+        all.push(format!(
+            "{of}{}: {:.3} {unit} here, {:.3} {unit} there, ratio {:.4}; the band is {band}",
+            row.figure,
+            row.ours,
+            row.theirs,
+            row.ratio,
+            unit = row.unit
+        ));
     }
-    text
+    all
 }
 
 fn json(catalogue: &Catalogue, cases: &[&Case], verdicts: &[Verdict], settings: &Settings) -> String {
@@ -303,4 +376,46 @@ fn list(catalogue: &Catalogue, names: &[String], args: &ValidateArgs) -> Result<
         terminal::out(&format!("{:wide$}  {}: {}{quick}\n", entry.name, entry.beside, entry.title));
     }
     Ok(Outcome::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use pathweave_validate::{Band, Row};
+
+    use super::*;
+
+    fn verdict(case: &str, ratio: f64) -> Verdict {
+        let row = |stat: &Stat| Row {
+            figure: stat.name().to_owned(),
+            unit: "us",
+            ours: 123_456.789 * ratio,
+            theirs: 123_456.789,
+            ratio,
+            band: Some(Band::EXACT),
+            holds: ratio == 1.0,
+        };
+        let rows = Stat::ALL.iter().map(row).collect();
+        let title = Some("Without what the other simulator has and this one has not".to_owned());
+        Verdict {
+            case: case.to_owned(),
+            beside: "Lindley's recursion".to_owned(),
+            holds: ratio == 1.0,
+            cpu_ratio: Some(1_234.0),
+            trials: vec![Trial { title, rows, ..Trial::default() }],
+        }
+    }
+
+    #[test]
+    fn a_terminal_of_eighty_columns_is_wide_enough() {
+        let mut verdicts =
+            vec![verdict("one", 12.345_678), verdict(&"long-".repeat(12), 0.9), verdict("two", 1.0)];
+        let catalogue = Catalogue::embedded().unwrap();
+        verdicts.extend(catalogue.cases().iter().map(|case| verdict(&case.name, 0.9)));
+        let text = table(&verdicts);
+        let long: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(long.is_empty(), "{long:#?}");
+        assert_eq!(text.matches("Lindley's recursion\n").count(), 1);
+        let two = format!("  {:26}{}  1234\n", "two", "   1.000".repeat(4));
+        assert!(text.contains(&two), "{text}");
+    }
 }

@@ -7,10 +7,10 @@ use std::time::{Duration as Wall, Instant};
 use hyper::body::Bytes;
 use pathweave_results::{EndReason, Summary, report_html};
 use pathweave_scenario::{Changes, Loaded};
-use pathweave_sim::{Control, Monitor, Snapshot};
+use pathweave_sim::{Control, Monitor, SimSpec, Snapshot};
 use pathweave_sweep::{ENGINE, Record, kept_run, task_key};
 
-use crate::memory;
+use crate::memory::Room;
 
 /// A run that takes longer is left to who asks for it on the command line.
 const LONGEST: Wall = Wall::from_secs(120);
@@ -54,14 +54,10 @@ fn make(record: &Record, scenario: &str, longest: Wall) -> Result<String, String
         ));
     }
     let loaded = Loaded::parse(scenario, "scenario.toml", "", &Changes::default()).map_err(told)?;
-    let prepared = loaded.prepare().map_err(told)?;
-    let needed = prepared.memory_in(memory::process(&prepared.spec));
-    if let Some(why) = memory::refusal(&needed, 1) {
-        return Err(why);
-    }
+    let room = Room::now(false);
+    let (spec, _taken) = room.prepare(&loaded, SimSpec::clone).map_err(|why| why.to_string())?;
     let mut limit = Limit { ends: Instant::now() + longest };
-    let mut run =
-        pathweave_scenario::run(&prepared.spec, &mut limit).map_err(|why| told(loaded.sim_error(&why)))?;
+    let mut run = pathweave_scenario::run(&spec, &mut limit).map_err(|why| told(loaded.sim_error(&why)))?;
     if run.info.ended == EndReason::Interrupted {
         return Err(format!("it takes longer than {} s (it took {:.0} s)", longest.as_secs(), record.cpu_s));
     }

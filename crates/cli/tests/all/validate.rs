@@ -1,8 +1,10 @@
 //! `pathweave validate` from the outside.
 
 use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
-use crate::common::Lab;
+use crate::common::{self, Lab};
 
 #[test]
 fn quick_cases_hold() {
@@ -81,7 +83,7 @@ fn bad_input_is_told_by_name() {
         .file("own/scenarios/two.toml", "[topology]\nkind = \"stat\"\n")
         .run(&["validate", "--cases", "own"]);
     assert_eq!(done.code, 2);
-    assert!(done.err.contains("two.toml:2") && done.err.contains("star"), "{}", done.err);
+    assert!(done.err.contains("own/scenarios/two.toml:2") && done.err.contains("star"), "{}", done.err);
 }
 
 #[test]
@@ -95,4 +97,101 @@ fn the_list_names_every_case() {
     assert!(value.as_array().unwrap().len() < all.out.lines().count());
     let of_peer = lab.run(&["validate", "list", "csg-htsim"]);
     assert!(of_peer.out.lines().count() > 1 && !of_peer.out.contains("law-"), "{}", of_peer.out);
+}
+
+#[test]
+fn quiet_names_what_is_out_of_its_band() {
+    let done = one_case(10).run(&["validate", "--cases", "own", "--out", "out", "--quiet"]);
+    assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "page: out/index.html\n", ""));
+    let done = one_case(11).run(&["validate", "--cases", "own", "--out", "out", "--quiet"]);
+    assert_eq!((done.code, done.out.as_str()), (1, "page: out/index.html\n"));
+    assert!(done.err.contains("out of band: two") && done.err.contains("ratio 0.9721"), "{}", done.err);
+}
+
+#[test]
+fn the_page_says_where_the_cases_are() {
+    let lab = one_case(10);
+    let done = lab.run(&["validate", "two", "--cases", "own", "--out", "out", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&done.out).unwrap_or_else(|_| panic!("{}", done.err));
+    assert_eq!(value["command"], "pathweave validate two --cases own");
+    let page = fs::read_to_string(lab.path("out/index.html")).unwrap();
+    assert!(page.contains("<pre>pathweave validate two --cases own</pre>"), "{page}");
+    // CPU time is that of the run.
+    assert!(value["cases"][0]["trials"][0]["cpu_s"].as_f64().unwrap() > 0.0);
+}
+
+/// Nothing runs for hours to fail in the end, and nothing is written beside what is not ours.
+#[test]
+fn what_cannot_end_well_does_not_begin() {
+    let lab = one_case(10);
+    let text = fs::read_to_string(lab.path("own/cases/two.toml")).unwrap();
+    let other = text.replace("title", "set = { \"topology.hosst\" = 3 }\ntitle");
+    let lab = lab.file("own/cases/z-wrong.toml", other);
+    let run = |out: &str, expected: &str| {
+        let done = lab.run(&["validate", "--cases", "own", "--out", out]);
+        assert_eq!(done.code, 2, "{}{}", done.out, done.err);
+        assert!(done.err.contains(expected) && !done.err.contains("runs in"), "{expected}: {}", done.err);
+    };
+    run("out", "hosst");
+    assert!(!lab.path("out").exists());
+    fs::remove_file(lab.path("own/cases/z-wrong.toml")).unwrap();
+    fs::create_dir_all(lab.path("full/outcomes.json")).unwrap();
+    run("full", "exists and is not a folder of `pathweave validate` (it holds \"outcomes.json\")");
+    fs::write(lab.path("full/index.html"), "<title>Validation of pathweave</title>").unwrap();
+    run("full", "cannot write full/outcomes.json: it is a folder");
+    assert_eq!(common::names(&lab.path("full")), ["index.html", "outcomes.json"]);
+    fs::create_dir(lab.path("mine")).unwrap();
+    fs::write(lab.path("mine/notes.txt"), "").unwrap();
+    run("mine", "(it holds \"notes.txt\")");
+    let done = lab.run(&["validate", "--cases", "own", "--out", "deep/out"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let again = lab.run(&["validate", "--cases", "own", "--out", "deep/out"]);
+    assert_eq!(again.code, 0, "{}", again.err);
+}
+
+#[test]
+fn a_case_that_does_not_fit_into_memory_is_not_run_and_ends_the_others() {
+    let lab = one_case(10);
+    // A run of half a minute that is sampled each nanosecond keeps terabytes of samples.
+    let huge = "set = { \"observe.interval\" = \"1ns\", \"observe.max_samples\" = 4000000000, \"topology.rate\" = \"1Gbps\", \
+                \"workload[0].flows[0].size\" = \"4GB\" SOON}\ntitle";
+    let text = fs::read_to_string(lab.path("own/cases/two.toml")).unwrap();
+    let lab = lab.file("own/cases/a-huge.toml", text.replace("title", &huge.replace("SOON", "")));
+    let done = lab.run(&["validate", "--cases", "own", "--out", "out", "--jobs", "1"]);
+    assert_eq!(done.code, 2, "{}{}", done.out, done.err);
+    for part in ["a-huge: the run takes about", "are available", "--force", "0 runs in"] {
+        assert!(done.err.contains(part), "{part}: {}", done.err);
+    }
+    // It is made all the same if the user insists; here its end comes soon.
+    let soon = huge.replace("SOON", ", \"run.max_events\" = 20 ");
+    let lab = lab.file("own/cases/a-huge.toml", text.replace("title", &soon));
+    let done = lab.run(&["validate", "--cases", "own", "--out", "out", "--force"]);
+    assert_eq!(done.code, 1, "{}{}", done.out, done.err);
+    assert!(done.out.contains("flows did not finish"), "{}", done.out);
+}
+
+#[test]
+fn an_interrupted_validation_says_what_is_missing() {
+    let lab = one_case(10);
+    let text = fs::read_to_string(lab.path("own/cases/two.toml")).unwrap();
+    let long = text.replace("title", "set = { \"workload[0].flows[0].size\" = \"40GB\" }\ntitle");
+    let lab = lab.file("own/cases/z-long.toml", long);
+    let mut command = lab.command(&["validate", "--cases", "own", "--out", "out", "--jobs", "1"]);
+    command.stderr(Stdio::piped()).stdout(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let start = Instant::now();
+    let begun = || fs::read_dir(lab.path("out")).is_ok_and(|entries| entries.count() == 2);
+    while !begun() {
+        assert!(start.elapsed() < Duration::from_secs(60), "the runs do not begin");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(1_000));
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    let done = common::done(&child.wait_with_output().unwrap());
+    assert_eq!(done.code, 130, "{}{}", done.out, done.err);
+    assert!(done.err.contains("interrupted: 1 of 2 cases are missing"), "{}", done.err);
+    assert!(
+        fs::read_to_string(lab.path("out/index.html")).unwrap().contains("Interrupted: cases are missing")
+    );
 }

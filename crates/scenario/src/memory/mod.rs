@@ -16,6 +16,7 @@ use pathweave_topo::Routing;
 use pathweave_units::Time;
 use serde::Serialize;
 
+use crate::calibrate;
 use open::Open;
 use ways::Ways;
 
@@ -90,7 +91,16 @@ impl Memory {
         process: Process,
     ) -> Self {
         if spec.fidelity == Fidelity::Flow {
-            return flows::memory(spec, footprint, routes(spec, routing), process);
+            let flows = flows::memory(spec, footprint, routes(spec, routing), process);
+            let packets = calibrate::of_packets(spec).filter(|_| spec.calibrate);
+            return match packets {
+                None => flows,
+                Some(packets) => flows::measured(
+                    flows,
+                    Memory::new(&packets, routing, footprint, completion, process),
+                    spec,
+                ),
+            };
         }
         let sizes = Sizes::of(spec);
         let count = |number: usize, bytes: usize| number as f64 * bytes as f64;

@@ -10,6 +10,7 @@ mod path;
 pub(crate) mod shape;
 mod source;
 mod tree;
+mod unknown;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Style};
 pub use document::Document;
@@ -20,3 +21,4 @@ pub use path::FieldPath;
 pub use pathweave_units::{did_you_mean, nearest};
 pub use source::{Source, Span};
 pub(crate) use tree::{Node, Table, Value};
+pub use unknown::Unknown;

@@ -1,6 +1,6 @@
 //! No option is ignored in silence. Every field of a scheme, of switches and of the network is changed, one at a time, in
-//! a run that wants what it says: either what happens changes, or the change is refused, or the field is named in
-//! [`INERT`] with the reason.
+//! a run that wants what it says: either what happens changes, or the change is refused, or the field is named as inert with the
+//! reason.
 
 mod fields;
 
@@ -71,16 +71,23 @@ const WITH: [(&str, &str); 13] = [
     // Queues of four targets are rare here.
     ("scheme.policy.cc.collapse_share", "scheme.policy.cc.collapse_delay=1"),
     // With marks that come as early as here, the window of REPS is at its least.
-    ("scheme.policy.fair_increase", "switch.ecn.kmin=200KB"),
     ("scheme.policy.fair_increase", "switch.ecn.kmax=300KB"),
+    ("scheme.policy.fair_increase", "switch.ecn.kmin=200KB"),
 ];
 
-/// Fields that change nothing here, and why that is right: the scheme or empty, the field or what it is in, the reason.
-const INERT: &[(&str, &str, &str)] = &[
+/// A field that changes nothing here, and why that is right: the scheme or empty, the field or what it is in, the reason.
+type Inert = (&'static str, &'static str, &'static str);
+
+/// Of schemes.
+const INERT_OF_SCHEMES: &[Inert] = &[
     ("erd", "acks.max_delay", "parameter of acks.every_packets, of which a note says that it has no effect"),
     ("erd", "cnp.interval", "parameter of cnp.mode, likewise"),
+    (
+        "laps-",
+        "acks.max_delay",
+        "parameter of acks.every_packets, which must be 1 with recovery \"path_order\"",
+    ),
     ("erd", "service.delivery", "each pair of hosts has one message at a time"),
-    ("erd", "service.announce", "receivers are asked for nothing before its first packet has left"),
     ("erd", "service.retries", "little is sent again"),
     ("erd", "service.retry_limit", "likewise"),
     ("erd", "service.rtt", "likewise"),
@@ -93,10 +100,8 @@ const INERT: &[(&str, &str, &str)] = &[
     ("timely", "policy.cc.step", "likewise"),
     ("swift", "policy.cc.increase_over", "losses keep the window small"),
     ("swift", "policy.cc.min_packets", "likewise"),
-    ("swift", "policy.cc.queue_target", "losses keep go-back-N's window small"),
     ("swift", "policy.cc.min_rate", "over so short a way either is less than a packet"),
-    ("reflex", "policy.edge_cc.", "one site: no edge answers"),
-    ("reflex", "policy.e2e_mode", "likewise"),
+    ("reflex", "policy.e2e_mode", "one site: no edge answers"),
     ("reflex", "policy.hold_for", "likewise"),
     ("udmp", "policy.kick_after", "in the published variant something is always in flight"),
     ("udmp-published", "policy.late", "has the one value that it may have"),
@@ -123,15 +128,6 @@ const INERT: &[(&str, &str, &str)] = &[
     ("laps", "recovery.rto_slack", "what others took, or rto_min, is longer"),
     ("dlbf", "reordering.high", "less is held"),
     ("dlbf", "reordering.low", "likewise"),
-    ("rps", "network.retransmission.retry_limit", "losses are found long before a timeout"),
-    ("drill", "network.retransmission.retry_limit", "likewise"),
-    ("", "network.retransmission.backoff", "no timeout follows another"),
-    ("", "network.retransmission.max_timeout", "likewise"),
-    ("", "switch.hash", "its field says so: where no other load balancing does"),
-    ("", "switch.pfc.", "off; a note says so of every other value than the default"),
-    ("conweave", "conweave.stale_after", "there is room for all flows"),
-    ("conweave", "conweave.flush_default", "what tells the deadline comes before it passes"),
-    ("wcmp", "wcmp.most_entries", "all ways have one capacity"),
     (
         "laps",
         "policy.arithmetic",
@@ -139,44 +135,103 @@ const INERT: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Of switches and of the network.
+const INERT_OF_SWITCHES: &[Inert] = &[
+    ("rps", "network.retransmission.retry_limit", "losses are found long before a timeout"),
+    ("drill", "network.retransmission.retry_limit", "likewise"),
+    ("", "network.retransmission.backoff", "no timeout follows another"),
+    ("", "network.retransmission.max_timeout", "likewise"),
+    ("", "switch.hash", "its field says so: where no other load balancing does"),
+    ("conweave", "conweave.stale_after", "there is room for all flows"),
+    ("conweave", "conweave.flush_default", "what tells the deadline comes before it passes"),
+    ("wcmp", "wcmp.most_entries", "all ways have one capacity"),
+];
+
+/// Of the run.
+const INERT_OF_THE_RUN: &[Inert] = &[
+    ("", "run.threads", "its field says so: of no influence on results"),
+    ("", "run.verify", "every byte is where it should be"),
+    ("packet", "run.fold", "\"never\" is what happens, and \"always\" is refused"),
+    ("flow", "run.fold", "likewise: no ranks of a training job are there"),
+];
+
 /// What happened, or why it cannot.
 fn outcome(text: &str, set: &[String]) -> Result<String, String> {
     let changes = Changes { set: set.to_vec(), ..Changes::default() };
     let loaded = Loaded::parse(text, "base.toml", ".", &changes).map_err(|why| why.to_string())?;
     let prepared = loaded.prepare().map_err(|why| why.to_string())?;
-    let result = pathweave_sim::run(&prepared.spec, &mut Quiet).map_err(|why| why.to_string())?;
+    let result = pathweave_scenario::run(&prepared.spec, &mut Quiet).map_err(|why| why.to_string())?;
     let fates: Vec<_> = result.flows.iter().map(|flow| (flow.finish_ps, flow.acked_ps)).collect();
-    Ok(format!("{} {fates:?} {:?}", result.info.digest_hex(), prepared.notes))
+    Ok(format!("{} {fates:?} {} {:?}", result.info.digest_hex(), result.info.label(), prepared.notes))
 }
 
-/// The fields below `under` that may be set to other values in silence.
-fn silent(text: &str, under: &str) -> BTreeMap<String, Vec<String>> {
-    let loaded = Loaded::parse(text, "base.toml", ".", &Changes::default()).expect("a good scenario");
-    let schema = schemars::schema_for!(Scenario).to_value();
-    let value = serde_json::to_value(&loaded.scenario).expect("a scenario can be written");
-    let mut known: BTreeMap<Vec<String>, Result<String, String>> = BTreeMap::new();
-    let mut found = BTreeMap::new();
-    for Field { path, candidates } in fields(&schema, &value, under) {
-        let with: Vec<String> =
-            WITH.iter().filter(|(field, _)| *field == path).map(|(_, set)| (*set).to_owned()).collect();
-        let before = known.entry(with.clone()).or_insert_with(|| outcome(text, &with)).clone();
-        let mut ignored = Vec::new();
-        let tells = candidates.iter().any(|candidate| {
-            let set: Vec<String> = with.iter().cloned().chain([format!("{path}={candidate}")]).collect();
-            match outcome(text, &set) {
-                Ok(after) if before.as_ref() != Ok(&after) => true,
-                Ok(_) => {
-                    ignored.push(candidate.clone());
-                    false
+/// What was tried.
+#[derive(Default)]
+struct Tried {
+    /// Fields that may be set to other values in silence: of what, which, and those values.
+    silent: Vec<(&'static str, String, Vec<String>)>,
+    /// Entries of [`WITH`] that were taken.
+    with: BTreeSet<(&'static str, &'static str)>,
+}
+
+impl Tried {
+    /// Changes the fields below `under`, with what each is a parameter of where the scenario takes that.
+    fn add(&mut self, name: &'static str, text: &str, under: &str) {
+        let loaded = Loaded::parse(text, "base.toml", ".", &Changes::default()).expect("a good scenario");
+        let schema = schemars::schema_for!(Scenario).to_value();
+        let value = serde_json::to_value(&loaded.scenario).expect("a scenario can be written");
+        let mut known: BTreeMap<Vec<String>, Result<String, String>> = BTreeMap::new();
+        for Field { path, candidates } in fields(&schema, &value, under) {
+            let mut with: Vec<String> = Vec::new();
+            let mut before = known.entry(Vec::new()).or_insert_with(|| outcome(text, &[])).clone();
+            for entry @ (_, set) in WITH.iter().filter(|(field, _)| *field == path) {
+                let more: Vec<String> = with.iter().cloned().chain([(*set).to_owned()]).collect();
+                let after = known.entry(more.clone()).or_insert_with(|| outcome(text, &more)).clone();
+                // A scheme without this parameter is tried as it is: what it refuses would hide that the field does nothing.
+                if after.is_ok() {
+                    (with, before) = (more, after);
+                    self.with.insert(*entry);
                 }
-                Err(_) => false,
             }
-        });
-        if !tells && !ignored.is_empty() {
-            found.insert(path, ignored);
+            let before = before.unwrap_or_else(|why| panic!("{name}: {why}"));
+            let mut ignored = Vec::new();
+            let tells = candidates.iter().any(|candidate| {
+                let set: Vec<String> = with.iter().cloned().chain([format!("{path}={candidate}")]).collect();
+                match outcome(text, &set) {
+                    Ok(after) if before != after => true,
+                    Ok(_) => {
+                        ignored.push(candidate.clone());
+                        false
+                    }
+                    Err(_) => false,
+                }
+            });
+            if !tells && !ignored.is_empty() {
+                self.silent.push((name, path, ignored));
+            }
         }
     }
-    found
+
+    /// Nothing is ignored in silence but what is known to be inert, and all of that is; what fields are parameters of is there.
+    fn check(&self, inert: &[Inert], under: &[&str]) {
+        let is = |(of, part, _): &Inert, name: &str, field: &str| name.contains(of) && field.contains(part);
+        let mut wrong: Vec<String> = Vec::new();
+        for (name, field, ignored) in &self.silent {
+            if !inert.iter().any(|entry| is(entry, name, field)) {
+                wrong.push(format!("{name}: {field} is changed in silence: {ignored:?}"));
+            }
+        }
+        for entry in inert {
+            if !self.silent.iter().any(|(name, field, _)| is(entry, name, field)) {
+                wrong.push(format!("{entry:?} is not inert: it does something, or there is no such field"));
+            }
+        }
+        let mine = |field: &str| under.iter().any(|under| field.starts_with(under));
+        for entry in WITH.iter().filter(|entry| mine(entry.0) && !self.with.contains(entry)) {
+            wrong.push(format!("{entry:?} is taken by no scheme"));
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
 }
 
 /// Schemes that differ in what they are made of; the others differ in values only.
@@ -205,34 +260,58 @@ fn kinds_of_schemes() -> Vec<&'static str> {
     names.map(|info| info.name).collect()
 }
 
-fn is_inert(scheme: &str, field: &str) -> bool {
-    INERT.iter().any(|(of, inert, _)| scheme.contains(of) && field.contains(inert))
-}
-
 #[test]
 fn every_field_of_every_scheme_does_something_or_says_why_not() {
-    let mut found = Vec::new();
+    let mut tried = Tried::default();
     for name in kinds_of_schemes() {
-        let text = format!("scheme = \"{name}\"\n{NETWORK}");
-        for (field, ignored) in silent(&text, "scheme") {
-            found.push((name, field, ignored));
-        }
+        tried.add(name, &format!("scheme = \"{name}\"\n{NETWORK}"), "scheme");
     }
-    found.retain(|(name, field, _)| !is_inert(name, field));
-    assert!(found.is_empty(), "changed in silence: {found:#?}");
+    tried.check(INERT_OF_SCHEMES, &["scheme."]);
 }
 
 #[test]
 fn every_field_of_switches_and_network_does_something_or_says_why_not() {
-    let mut found = Vec::new();
-    for scheme in ["rps", "conga", "conweave", "drill", "letflow", "wcmp"] {
-        let text = format!("scheme = \"{scheme}\"\n{NETWORK}");
+    let mut tried = Tried::default();
+    for name in ["rps", "conga", "conweave", "drill", "letflow", "wcmp"] {
         for under in ["switch", "network"] {
-            found.extend(silent(&text, under).into_iter().map(|(field, ignored)| (scheme, field, ignored)));
+            tried.add(name, &format!("scheme = \"{name}\"\n{NETWORK}"), under);
         }
     }
-    found.retain(|(name, field, _)| !is_inert(name, field));
-    assert!(found.is_empty(), "changed in silence: {found:#?}");
+    tried.check(INERT_OF_SWITCHES, &["switch.", "network."]);
+}
+
+#[test]
+fn every_field_of_the_run_does_something_or_says_why_not() {
+    let mut tried = Tried::default();
+    for name in ["packet", "flow"] {
+        let text = format!(
+            "scheme = \"rps\"\ntopology = {{ kind = \"leaf-spine\", leaves = 2, spines = 2, hosts_per_leaf = 4 }}\n\
+             [[workload]]\nkind = \"all-to-all\"\nsize = \"256KB\"\nrepetitions = 3\n[run]\nfidelity = \"{name}\"\n"
+        );
+        tried.add(name, &text, "run");
+    }
+    tried.check(INERT_OF_THE_RUN, &["run."]);
+}
+
+/// The way of packets through threads, which flows do not take.
+#[test]
+fn a_partition_of_a_run_of_flows_is_said_to_do_nothing() {
+    let parts = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(parts.path(), "leaf0 0\nleaf1 1\nspine0 0\n").unwrap();
+    let text = "topology = { kind = \"leaf-spine\", leaves = 2, spines = 1, hosts_per_leaf = 2 }\n\
+                [[workload]]\nkind = \"permutation\"\nsize = \"64KB\"\n";
+    let notes = |more: &[&str]| {
+        let of_parts = format!("run.partition={}", parts.path().display());
+        let set = more.iter().map(|&set| set.to_owned()).chain([of_parts]).collect();
+        let changes = Changes { set, ..Changes::default() };
+        let prepared = Loaded::parse(text, "a.toml", ".", &changes).and_then(|loaded| loaded.prepare());
+        prepared.unwrap_or_else(|why| panic!("{why}")).notes
+    };
+    assert_eq!(notes(&[]), [""; 0]);
+    let said = "run.partition has no effect: run.fidelity is \"flow\", and flows are run by one thread";
+    assert_eq!(notes(&["run.fidelity=flow"]), [said]);
+    // The packets that they are measured on take it.
+    assert_eq!(notes(&["run.fidelity=flow", "run.calibrate=prefix"]), [""; 0]);
 }
 
 /// Four spines of 100, 100, 50 and 10 Mb/s: what real hosts do there can be simulated, and it is said what may be written.

@@ -2,7 +2,7 @@
 
 use pathweave_results::{EndReason, FlowStatus, RunResult, Summary};
 use pathweave_scenario::{Changes, Loaded, run};
-use pathweave_sim::Quiet;
+use pathweave_sim::{Control, Monitor, Quiet, Snapshot};
 
 const STAR: &str = "[topology]\nkind = \"star\"\nhosts = 16\n";
 const LEAVES: &str = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 4\n";
@@ -360,8 +360,13 @@ fn what_tells_ranks_apart_runs_all_of_them() {
                 [[workload]]\nkind = \"simai\"\nfile = \"moe-9216gpu\"\ngpus = 32\nep = 2\npp = 2\nmicrobatches = 1\n\
                 scale = 0.0001\n";
     assert_eq!(flows(text, &["run.fold=always", "scheme=udmp"]).info.stands_for, Some(4));
-    let error = refusal(text, &["run.fold=always"]);
-    assert!(error.contains("run.fold") && error.contains("takes single paths"), "{error}");
+    for single in ["scheme=ecmp", "scheme=wcmp"] {
+        let error = refusal(text, &["run.fold=always", single]);
+        assert!(error.contains("run.fold") && error.contains("takes single paths"), "{single}: {error}");
+    }
+    // What counts is how packets are spread in the end, by switches or by hosts.
+    assert_eq!(flows(text, &["run.fold=always", "switch.forwarding.kind=rps"]).info.stands_for, Some(4));
+    assert_eq!(flows(text, &["run.fold=always", "scheme=letflow"]).info.stands_for, Some(4));
     let torn = [
         "run.fold=always",
         "scheme=udmp",
@@ -395,4 +400,31 @@ fn a_run_of_packets_of_the_beginning_tells_the_error() {
     // Where no message ends in it, nothing is known.
     let short = flows(&text, &["run.calibrate=prefix", "run.max_events=10"]);
     assert_eq!(short.info.calibration, None);
+}
+
+/// Asks to stop at the first look, and counts the looks.
+struct Impatient(u32);
+
+impl Monitor for Impatient {
+    fn look(&mut self, at: &Snapshot) -> Control {
+        self.0 += 1;
+        assert_eq!(at.share_done(), 0.0, "the beginning is not the whole");
+        Control::Stop
+    }
+}
+
+/// Some seconds of packets can be interrupted, too.
+#[test]
+fn a_run_is_interrupted_while_it_is_measured() {
+    let text = format!(
+        "scheme = \"rps\"\n{LEAVES}[[workload]]\nkind = \"all-to-all\"\nsize = \"256KB\"\nrepetitions = 40\n\
+         [run]\nfidelity = \"flow\"\ncalibrate = \"prefix\"\n"
+    );
+    let prepared = load(&text, &[]).unwrap().prepare().unwrap();
+    let mut impatient = Impatient(0);
+    let run = run(&prepared.spec, &mut impatient).unwrap();
+    assert_eq!((run.info.ended, run.info.calibration), (EndReason::Interrupted, None));
+    assert!(run.info.ended_detail.contains("measured on packets"), "{}", run.info.ended_detail);
+    assert!(run.flows.iter().all(|flow| flow.status != FlowStatus::Finished));
+    assert!(impatient.0 < 5, "{} looks", impatient.0);
 }

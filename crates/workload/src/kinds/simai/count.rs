@@ -16,7 +16,8 @@ use crate::sink::Sink;
 /// are waited for behind them. Layers repeat a few of them.
 type Known = Vec<(SimAiComm, usize, Counts, u64)>;
 
-struct Counter<'a> {
+/// What has been counted of a job, for as many GPUs as are played.
+pub(super) struct Counter<'a> {
     config: &'a SimAi,
     layout: &'a Layout,
     /// How many GPUs each one that is played stands for.
@@ -24,33 +25,40 @@ struct Counter<'a> {
     known: Known,
 }
 
-/// What all iterations take if every GPU does what it does itself.
-pub(super) fn whole(
-    config: &SimAi,
+/// Whether all iterations take more than [`Fold::LARGE`] if every GPU does what it does itself. They may take more than a graph can
+/// have.
+pub(super) fn is_large(
+    counter: &mut Counter<'_>,
     out: &Sink<'_>,
     file: &SimAiFile,
-    layout: &Layout,
     batches: &[Range<usize>],
-) -> Result<Counts, WorkloadError> {
-    let mut counter = Counter { config, layout, order: 1, known: Known::new() };
+) -> Result<bool, WorkloadError> {
     let mut each = counter.around();
-    for layer in batches.iter().flat_map(|layers| &file.layers[layers.clone()]) {
-        each.add(counter.layer(out, layer)?);
-    }
     each.add(counter.passes().times(batches.len() as u64 - 1));
-    Ok(counter.all(each))
+    for layer in batches.iter().flat_map(|layers| &file.layers[layers.clone()]) {
+        // Before they are counted one by one.
+        let comms = [layer.forward.comm, layer.input_grad.comm, layer.weight_grad.comm];
+        if comms.into_iter().flatten().any(|comm| counter.messages(comm) > Fold::LARGE as f64) {
+            return Ok(true);
+        }
+        each.add(counter.layer(out, layer)?);
+        if counter.all(each).tasks() > Fold::LARGE {
+            return Ok(true);
+        }
+    }
+    Ok(counter.all(each).tasks() > Fold::LARGE)
 }
 
 /// What all iterations take where each GPU that is played stands for so many. Refuses what cannot be, or is more than a graph
 /// may have, with what to reduce.
 pub(super) fn check(
-    config: &SimAi,
+    mut counter: Counter<'_>,
     out: &Sink<'_>,
     file: &SimAiFile,
-    layout: &Layout,
     (batches, order): (&[Range<usize>], usize),
 ) -> Result<Counts, WorkloadError> {
-    let mut counter = Counter { config, layout, order: order as u64, known: Known::new() };
+    let Counter { config, layout, .. } = counter;
+    counter.order = order as u64;
     let mut fitting = None;
     let mut each = counter.around();
     for (number, layers) in batches.iter().enumerate() {
@@ -93,7 +101,22 @@ fn fits(counts: Counts) -> bool {
     counts.tasks() <= MAX_TASKS as u64 && counts.dependencies <= MAX_DEPENDENCIES as u64
 }
 
-impl Counter<'_> {
+impl<'a> Counter<'a> {
+    /// Nothing has been counted; every GPU does what it does itself.
+    pub(super) fn new(config: &'a SimAi, layout: &'a Layout) -> Self {
+        Counter { config, layout, order: 1, known: Known::new() }
+    }
+
+    /// About how many messages a collective takes in all groups that has not been counted yet; none of one that cannot be.
+    fn messages(&self, comm: SimAiComm) -> f64 {
+        let ranks = self.layout.ranks(comm.over);
+        if ranks < 2 || self.known.iter().any(|known| (known.0, known.1) == (comm, ranks)) {
+            return 0.0;
+        }
+        let plan = plan(self.config, comm, ranks);
+        if plan.check().is_ok() { plan.messages() * (self.layout.gpus() / ranks) as f64 } else { 0.0 }
+    }
+
     /// GPUs that are played.
     fn gpus(&self) -> u64 {
         self.layout.gpus() as u64 / self.order

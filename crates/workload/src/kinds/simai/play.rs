@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use pathweave_units::{Bytes, Duration};
 
+use super::count::Counter;
 use super::fold::Alike;
 use super::layout::Layout;
 use super::{SimAi, count, fold};
@@ -44,8 +45,9 @@ pub(super) fn play(
     hosts: &[u32],
     batches: &[Range<usize>],
 ) -> Result<(), WorkloadError> {
-    let alike = alike(config, out, (file, layout), hosts, batches)?;
-    let counts = count::check(config, out, file, layout, (batches, alike.order()))?;
+    let mut counter = Counter::new(config, layout);
+    let alike = alike(config, out, (file, layout, &mut counter), hosts, batches)?;
+    let counts = count::check(counter, out, file, (batches, alike.order()))?;
     out.reserve(counts);
     let mut last: Vec<Option<Draft>> = vec![None; layout.gpus()];
     for number in 0..config.iterations {
@@ -62,16 +64,14 @@ pub(super) fn play(
 fn alike(
     config: &SimAi,
     out: &mut Sink<'_>,
-    (file, layout): (&SimAiFile, &Layout),
+    (file, layout, counter): (&SimAiFile, &Layout, &mut Counter<'_>),
     hosts: &[u32],
     batches: &[Range<usize>],
 ) -> Result<Alike, WorkloadError> {
     let all = Alike::none(layout.gpus());
     let topology = match &out.env.fold {
         Fold::Never(_) => return Ok(all),
-        Fold::Large(_) if count::whole(config, out, file, layout, batches)?.tasks() <= Fold::LARGE => {
-            return Ok(all);
-        }
+        Fold::Large(_) if !count::is_large(counter, out, file, batches)? => return Ok(all),
         Fold::Large(topology) | Fold::Always(topology) => topology.clone(),
     };
     match fold::find(config, &topology, (file, layout), hosts, batches) {

@@ -159,11 +159,34 @@ fn what_it_takes_is_known_before_it_is_made() {
         let out = Sink::new(&env, &mut builder, "simai", None, None, Duration::ZERO).unwrap();
         let file = parse_simai(&out.read(&config.file).unwrap(), &config.file).unwrap();
         let batches = config.batches(&out, &file, &layout).unwrap();
-        let counts = count::check(&config, &out, &file, &layout, (&batches, 1)).unwrap();
+        let counts = count::check(count::Counter::new(&config, &layout), &out, &file, (&batches, 1)).unwrap();
         let (messages, computations) = (graph.messages().len() as u64, graph.computes().len() as u64);
         assert_eq!((counts.messages, counts.computations), (messages, computations), "{gpus} GPUs");
         assert_eq!(counts.dependencies, graph.dependency_count() as u64, "{gpus} GPUs");
     }
+}
+
+/// One of its collectives has more messages than a graph may, which says that ranks are to be left out, not that it cannot be run.
+#[test]
+fn a_job_that_no_graph_can_have_whole_is_large() {
+    let config = SimAi {
+        gpus: Some(65_536),
+        tp: Some(8),
+        ep: Some(8_192),
+        pp: Some(1),
+        microbatches: Some(1),
+        ..simai("scenarios/simai-moe/moe-9216gpu.txt")
+    };
+    let layout = Layout { tp: 8, ep: 8_192, dp: 8_192, pp: 1 };
+    let env = WorkloadEnv { base_dir: samples().to_owned(), ..WorkloadEnv::new(65_536, Rate::from_gbps(8)) };
+    let mut builder = crate::GraphBuilder::new(65_536);
+    let out = Sink::new(&env, &mut builder, "simai", None, None, Duration::ZERO).unwrap();
+    let file = parse_simai(&out.read(&config.file).unwrap(), &config.file).unwrap();
+    let batches = config.batches(&out, &file, &layout).unwrap();
+    let mut counter = count::Counter::new(&config, &layout);
+    assert!(count::is_large(&mut counter, &out, &file, &batches).unwrap());
+    let why = count::check(counter, &out, &file, (&batches, 1)).unwrap_err().to_string();
+    assert!(why.contains("messages and computations"), "{why}");
 }
 
 #[test]

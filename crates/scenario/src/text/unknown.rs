@@ -1,0 +1,41 @@
+//! A name that nothing has.
+
+use super::nearest;
+
+/// What was asked for by a name that nothing has: what is there, and what comes closest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no {kind} is named \"{name}\"{}; there are: {names}", meant(nearest.as_deref()))]
+pub struct Unknown {
+    kind: String,
+    name: String,
+    names: String,
+    nearest: Option<String>,
+}
+
+impl Unknown {
+    /// `name`, of something of this kind ("paper"), is none of `names`.
+    pub fn new<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> Self {
+        Unknown {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            nearest: nearest(name, names.clone()).map(str::to_owned),
+            names: names.collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+fn meant(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!(" (did you mean \"{name}\"?)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_what_there_is_and_what_comes_closest() {
+        let told = |name: &str| Unknown::new("paper", name, ["laps", "reps"].into_iter()).to_string();
+        assert_eq!(told("rep"), "no paper is named \"rep\" (did you mean \"reps\"?); there are: laps, reps");
+        assert_eq!(told("conweave"), "no paper is named \"conweave\"; there are: laps, reps");
+    }
+}
