@@ -210,16 +210,16 @@ mod tests {
     /// Nothing is set up of a run that does not fit: here that would be refused for another reason.
     #[test]
     fn what_does_not_fit_is_not_tried_out() {
-        let text = "topology = { kind = \"star\", hosts = 4 }\n[switch]\nbuffer = \"1B\"\n\
-                    [[workload]]\nkind = \"permutation\"\nsize = \"64KB\"\n";
+        let text = "topology = { kind = \"torus\", size = [160] }\nrouting = \"ecmp\"\n[[workload]]\n\
+                    kind = \"flows\"\nflows = [{ src = 0, dst = 64, size = \"1KB\" }]\n";
         let loaded = Loaded::parse(text, "a.toml", "", &pathweave_scenario::Changes::default()).unwrap();
         let prepare = |all| {
-            Room::of(all).prepare(&loaded, SimSpec::clone).map(drop).expect_err("the buffer is too small")
+            Room::of(all).prepare(&loaded, SimSpec::clone).map(drop).expect_err("65 switches between hosts")
         };
         assert!(matches!(prepare(Some(1_000)), Unfit::Memory(why) if why.contains("--force")));
         for all in [None, Some(u64::MAX)] {
             assert!(
-                matches!(prepare(all), Unfit::Scenario(why) if why.to_string().contains("switch.buffer"))
+                matches!(prepare(all), Unfit::Scenario(why) if why.to_string().contains("switches apart"))
             );
         }
     }

@@ -60,7 +60,7 @@ fn draw<B: Backend>(picture: &impl Picture, backend: B) -> Result<(), Failed> {
     Ok(root.present()?)
 }
 
-fn prepare_fonts() {
+pub(crate) fn prepare_fonts() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         for style in [FontStyle::Normal, FontStyle::Bold] {

@@ -25,7 +25,10 @@ type Drawn = Result<(), DrawingErrorKind<Infallible>>;
 impl Pixels {
     /// A white one; nothing if it has no size, or one that no picture has.
     pub(crate) fn new((width, height): (u32, u32)) -> Option<Self> {
-        let mut pixmap = Pixmap::new(width.checked_mul(ZOOM)?, height.checked_mul(ZOOM)?)?;
+        if width.max(height) > FARTHEST.unsigned_abs() {
+            return None;
+        }
+        let mut pixmap = Pixmap::new(width * ZOOM, height * ZOOM)?;
         pixmap.fill(Color::WHITE);
         Some(Pixels { map: Map(pixmap) })
     }
@@ -42,7 +45,7 @@ impl Pixels {
     }
 
     fn stroke<S: BackendStyle>(&mut self, path: Option<Path>, style: &S) -> Drawn {
-        let width = style.stroke_width() as f32 * ZOOM as f32;
+        let width = style.stroke_width().min(WIDEST) as f32 * ZOOM as f32;
         let stroke = Stroke { width, line_join: LineJoin::Round, ..Stroke::default() };
         if let Some(path) = path {
             self.map.0.stroke_path(&path, &paint(style.color()), &stroke, Transform::identity(), None);
@@ -58,9 +61,15 @@ fn paint(color: BackendColor) -> Paint<'static> {
     paint
 }
 
-/// What is drawn far outside may be anywhere there: plotters gives coordinates up to the ends of their type.
+/// Plotters gives coordinates up to the ends of their type; tiny-skia reckons with a quarter of a pixel in 16 bits, so that a shape
+/// may reach no further than 8,191 pixels.
+const FARTHEST: i32 = 3_500;
+/// So much wider a line is than what it follows, at most.
+const WIDEST: u32 = 500;
+
+/// In pixels. What is farther outside than [`FARTHEST`] is drawn there, where nobody sees it.
 fn zoomed(at: i32) -> f32 {
-    at as f32 * ZOOM as f32
+    at.clamp(-FARTHEST, FARTHEST) as f32 * ZOOM as f32
 }
 
 /// The far side of a point.
@@ -134,6 +143,7 @@ impl DrawingBackend for &mut Pixels {
         style: &S,
         fill: bool,
     ) -> Drawn {
+        let radius = radius.min(WIDEST);
         let circle = PathBuilder::from_circle(zoomed(x), zoomed(y), radius as f32 * ZOOM as f32);
         if fill { self.fill(circle, style.color()) } else { self.stroke(circle, style) }
     }
@@ -200,6 +210,7 @@ mod tests {
     use tiny_skia::Pixmap;
 
     use super::{Map, Pixels};
+    use crate::picture::{FONT, prepare_fonts};
 
     #[test]
     fn shapes_are_where_they_should_be() {
@@ -235,6 +246,7 @@ mod tests {
 
     #[test]
     fn coordinates_and_sizes_may_be_anything() {
+        prepare_fonts();
         let mut pixels = Pixels::new((10, 10)).expect("a size");
         {
             let root = (&mut pixels).into_drawing_area();
@@ -244,7 +256,7 @@ mod tests {
                 root.draw(&Rectangle::new([(from, to), (to, from)], BLACK.stroke_width(u32::MAX))).unwrap();
                 root.draw(&PathElement::new([(from, from), (to, to)], BLACK.stroke_width(1))).unwrap();
                 root.draw(&Polygon::new([(from, to), (to, to), (to, from)], BLACK.filled())).unwrap();
-                root.draw(&Text::new("here", (from, to), ("sans-serif", 10))).unwrap();
+                root.draw(&Text::new("here", (from, to), (FONT, 10))).unwrap();
             }
             root.draw(&Circle::new((5, 5), u32::MAX, BLACK.filled())).unwrap();
         }
