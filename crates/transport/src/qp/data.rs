@@ -48,7 +48,7 @@ impl<P: Policy> Qp<P> {
             // Even what is refused: its sender is there, and the answer may be behind it.
             self.send.last_heard = now;
         }
-        let arrival = self.receive.recovery.judge(data.psn);
+        let arrival = self.receive.recovery.judge(now, data.psn);
         if ce {
             self.counters.marked_received += 1;
             if arrival != Arrival::Duplicate || self.notifies_copies() {
@@ -150,13 +150,13 @@ impl<P: Policy> Qp<P> {
             self.counters.marked_received += 1;
             self.notify_congestion(now, path, common);
         }
-        match self.receive.recovery.judge(data.psn) {
+        match self.receive.recovery.judge(now, data.psn) {
             Arrival::Duplicate => {
                 self.counters.rare().duplicates += 1;
                 self.acknowledge(now, data, path, ce, Haste::AtOnce, common);
             }
             Arrival::InOrder | Arrival::Ahead => {
-                self.receive.recovery.misses(data.psn);
+                self.receive.recovery.misses(now, data.psn);
                 self.nack_of(data.psn, path, NackReason::Trimmed(at), ce, common);
             }
             Arrival::Refused { reason, tell } => {

@@ -199,7 +199,7 @@ mod tests {
             received_at: Time::from_us(psn),
         };
         for psn in 0..3 {
-            assert_eq!(receiver.judge(psn), Arrival::InOrder);
+            assert_eq!(receiver.judge(Time::ZERO, psn), Arrival::InOrder);
             receiver.accept(psn);
             assert_eq!(acks.note(psn == 1), psn == 2);
             if psn < 2 {
