@@ -143,6 +143,30 @@ fn a_mark_stays_where_the_payload_goes() {
     assert!(net.delivered.iter().filter(both).count() > 5);
 }
 
+/// Marks are for what leaves more than so much behind it. A queue that is trimmed at 5,000 bytes leaves 4,000 behind at most
+/// while a packet is sent: from there on nothing is marked, below it something is, and never a header.
+#[test]
+fn marking_above_the_cap_marks_nothing() {
+    for (kmin, marks) in [(4_000, false), (3_999, true)] {
+        for arriving in [0.0, 0.5, 1.0] {
+            let mut config = trimming(5_000, 100_000, arriving);
+            config.ecn = EcnConfig {
+                enabled: true,
+                kmin: Bytes::new(kmin),
+                kmax: Bytes::new(kmin),
+                pmax: 1.0,
+                thresholds: Thresholds::Fixed,
+                ..EcnConfig::default()
+            };
+            let net = two_to_one(&config, 100, 1);
+            assert!(!trimmed_ids(&net).is_empty());
+            let marked = net.delivered.iter().filter(|d| d.marked);
+            assert!(marked.clone().all(|d| d.trimmed.is_none()), "{kmin} {arriving}");
+            assert_eq!(marked.count() > 0, marks, "{kmin} {arriving}");
+        }
+    }
+}
+
 #[test]
 fn small_packets_and_what_fits_are_left_alone() {
     // With room for everything it is a plain queue.
