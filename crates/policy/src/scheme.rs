@@ -309,6 +309,17 @@ impl AckPolicy {
     pub const fn by_bytes(every_bytes: Bytes, max_delay: Duration) -> Self {
         AckPolicy { every_packets: 1, max_delay, every_bytes: Some(every_bytes) }
     }
+    /// Whether an acknowledgement may wait for others.
+    pub const fn may_wait(&self) -> bool {
+        self.every_packets > 1 || self.every_bytes.is_some()
+    }
+    /// Full packets of so many bytes on the wire for one acknowledgement that nobody asks for. At least 1.
+    pub fn packets_an_ack(&self, wire_bytes: u64) -> u64 {
+        match self.every_bytes {
+            Some(bytes) => bytes.get().div_ceil(wire_bytes.max(1)).max(1),
+            None => u64::from(self.every_packets),
+        }
+    }
 }
 
 /// Congestion notification point (DCQCN NP).
