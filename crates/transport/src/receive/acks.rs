@@ -313,7 +313,8 @@ mod tests {
         // The first is answered by itself.
         assert!(arrives(0, false).is_some() && arrives(12, false).is_none());
         let (ack, path) = arrives(11, true).expect("it was marked");
-        assert_eq!((ack.cumulative, ack.psn, ack.back, ack.sack), (1, 12, 1, 0b11));
+        // 12, 11, and 0 twelve back.
+        assert_eq!((ack.cumulative, ack.psn, ack.back, ack.sack), (1, 12, 1, 0b1_0000_0000_0011));
         assert_eq!((ack.packets, ack.marked, ack.trigger(), path), (2, 1, 11, PathId(11)));
         assert_eq!((ack.echo_sent_at, ack.received_at), (Time::from_ns(11), Time::from_us(11)));
     }
