@@ -378,8 +378,8 @@ class NsccCc(Table):
 
     Args:
         apply_packets: Packets acknowledged after which increases are applied (8). Default 8.0.
-        collapse_delay: Quick adapt: a queueing delay of more than this many targets is as bad as a trim (4). Default
-            4.0.
+        collapse_delay: Quick adapt: a queueing delay of more than this many targets is as bad as a trim. Absent: 4;
+            with profile "ue1.0" no delay is where switches trim.
         collapse_share: Quick adapt: only if less than this share of the largest window came through (0.125). Default
             0.125.
         constant_increase: eta: packets added once a round trip whatever the delay (0.15). Default 0.15.
@@ -3363,7 +3363,8 @@ SchemeName: TypeAlias = Literal[
 # "htsim": uet-htsim's: an acknowledgement without a measurement counts as one of average delay; a loss that was not
 #   told by a trim does not move the window.
 # "ue1.0": The specification's, as known at second hand: without a measurement the window does not move; a loss takes
-#   its bytes from the window; where switches trim, delay alone does not make it collapse.
+#   its bytes from the window; where switches trim, delay alone does not make it collapse. Times start when the queue
+#   pair opens.
 NsccProfile: TypeAlias = Literal["htsim", "ue1.0"]
 
 
