@@ -135,7 +135,8 @@ fn drill_of_conweave_ns3_keeps_to_a_port_until_something_waits_there() {
     assert!(left.iter().filter(|sent| together(sent, 2)).count() < 6, "{left:?}");
     // From both hosts two come at a time: the second has to wait, or go elsewhere if it looks there, as it always does since
     // the two ports looked at are different ones.
-    let pair = [(0, data(0, 2, 1_000)), (0, data(1, 2, 1_000)), (0, data(0, 2, 1_000)), (0, data(1, 2, 1_000))];
+    let pair =
+        [(0, data(0, 2, 1_000)), (0, data(1, 2, 1_000)), (0, data(0, 2, 1_000)), (0, data(1, 2, 1_000))];
     let [kept, _] = both(&pair);
     assert!(!kept.iter().any(|sent| together(sent, 4)), "{kept:?}");
 }

@@ -60,7 +60,17 @@ fn body() -> impl Strategy<Value = Body> {
         |(cumulative, psn, sack, echo_sent_at, received_at, packets, marked)| {
             let notices = if packets == 1 { Notices::Paused } else { Notices::Welcome };
             let back = (marked % 256) as u8;
-            Body::Ack(Ack { cumulative, psn, back, sack, echo_sent_at, received_at, packets, marked, notices })
+            Body::Ack(Ack {
+                cumulative,
+                psn,
+                back,
+                sack,
+                echo_sent_at,
+                received_at,
+                packets,
+                marked,
+                notices,
+            })
         },
     );
     let reason = prop_oneof![
