@@ -42,6 +42,7 @@ __all__ = [
     "ComputeWhen",
     "ConWeave",
     "Conga",
+    "CongaCounts",
     "ConnectionService",
     "CoolMode",
     "CopyMarks",
@@ -60,6 +61,7 @@ __all__ = [
     "DragonflyTopology",
     "Draw",
     "Drill",
+    "DrillVariant",
     "DumbbellTopology",
     "E2eMode",
     "EcmpHash",
@@ -85,6 +87,7 @@ __all__ = [
     "Framing",
     "FullMeshTopology",
     "GoBackNRecovery",
+    "GoBackNRepeatedRecovery",
     "GoalWorkload",
     "HopScaling",
     "HpccTopology",
@@ -375,8 +378,8 @@ class NsccCc(Table):
 
     Args:
         apply_packets: Packets acknowledged after which increases are applied (8). Default 8.0.
-        collapse_delay: Quick adapt: a queueing delay of more than this many targets is as bad as a trim (4). Default
-            4.0.
+        collapse_delay: Quick adapt: a queueing delay of more than this many targets is as bad as a trim. Absent: 4;
+            with profile "ue1.0" no delay is where switches trim.
         collapse_share: Quick adapt: only if less than this share of the largest window came through (0.125). Default
             0.125.
         constant_increase: eta: packets added once a round trip whatever the delay (0.15). Default 0.15.
@@ -579,6 +582,7 @@ class Conga(Table):
 
     Args:
         ageing: A metric not heard of for longer than this counts as 0. Default 10 ms (CONGA, section 3.3).
+        counts: What metrics count: "sent" (default), or "routed", as in conweave-ns3.
         dre_alpha: The share of the estimate taken away each time. Default 0.125.
         dre_interval: How often the estimate of a link's load is discounted. Default 20 us, with `dre_alpha` the 160 us
             over which the CONGA paper averages (section 3.6). The class of conweave-ns3 has 200 us and 0.2, but what it
@@ -596,6 +600,7 @@ class Conga(Table):
     """
 
     ageing: Time | None = None
+    counts: CongaCounts | None = None
     dre_alpha: float | None = None
     dre_interval: Time | None = None
     entries: int | None = None
@@ -612,10 +617,12 @@ class Drill(Table):
     Args:
         memory: Best queues remembered from the packets before. Default 1 (DRILL(2,1)). 0 or 1.
         samples: Queues looked at for each packet, chosen at random. Default 2 (DRILL(2,1), the choice of its paper).
+        variant: Which DRILL: "published" (default), or "conweave-ns3", as that simulator has it.
     """
 
     memory: int | None = None
     samples: int | None = None
+    variant: DrillVariant | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -1522,6 +1529,19 @@ class GoBackNRecovery(Table):
     """The receiver drops what is out of order and NACKs once a gap; the sender goes back to the gap."""
 
     kind: ClassVar[str | None] = "go_back_n"
+
+
+@dataclass(kw_only=True, repr=False)
+class GoBackNRepeatedRecovery(Table):
+    """As go-back-N, and what arrives ahead of the same gap `repeat` after the last NACK makes another, upon which the
+    sender goes back again (conweave-ns3: 4 us).
+
+    Args:
+        repeat: Least time between two NACKs of a gap.
+    """
+
+    kind: ClassVar[str | None] = "go_back_n_repeated"
+    repeat: Time | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -3034,6 +3054,14 @@ CnpMode: TypeAlias = Literal["off", "on_mark", "on_mark_or_gap"]
 ComputeWhen: TypeAlias = Literal["after", "beside"]
 
 
+# What the metrics of CONGA count.
+# "sent": Bytes that links have sent, up to the largest number of `metric_bits`; every packet carries metrics (the CONGA
+#   paper).
+# "routed": Bytes of data when they are given a link, waiting or not, without that limit; data alone is balanced and
+#   carries metrics, and those told next are drawn at random (conweave-ns3).
+CongaCounts: TypeAlias = Literal["sent", "routed"]
+
+
 # What cooling down counts.
 # "answers": Answers, spaced as ever, so that the sender sees the delay fall.
 # "literal": Packets, each answered, as the paper has it: at 100 Gb/s all within 0.4 us.
@@ -3094,6 +3122,13 @@ DlbfVariant: TypeAlias = Literal["published", "repaired"]
 # "independent": For each receiver any of the other hosts; one may send to several receivers.
 # "disjoint": A host sends to one receiver only, and receivers do not send.
 Draw: TypeAlias = Literal["independent", "disjoint"]
+
+
+# Which DRILL.
+# "published": A memory for each set of next hops, which wins if it is better; a queue is what has not been sent.
+# "conweave-ns3": As conweave-ns3: a memory for each destination, which wins also where others are as good; different
+#   ports are looked at; the packet being sent is no part of a queue; control packets hash.
+DrillVariant: TypeAlias = Literal["published", "conweave-ns3"]
 
 
 # a time with its unit, such as "1us" or "500ns"
@@ -3328,7 +3363,8 @@ SchemeName: TypeAlias = Literal[
 # "htsim": uet-htsim's: an acknowledgement without a measurement counts as one of average delay; a loss that was not
 #   told by a trim does not move the window.
 # "ue1.0": The specification's, as known at second hand: without a measurement the window does not move; a loss takes
-#   its bytes from the window; where switches trim, delay alone does not make it collapse.
+#   its bytes from the window; where switches trim, delay alone does not make it collapse. Times start when the queue
+#   pair opens.
 NsccProfile: TypeAlias = Literal["htsim", "ue1.0"]
 
 
@@ -3464,7 +3500,9 @@ Reaction: TypeAlias = Literal["immediate", "sampled"]
 
 
 # Loss recovery of the sender and what the receiver does with packets out of order.
-Recovery: TypeAlias = GoBackNRecovery | SelectiveRepeatRecovery | TimedRecovery | PathOrderRecovery
+Recovery: TypeAlias = (
+    GoBackNRecovery | GoBackNRepeatedRecovery | SelectiveRepeatRecovery | TimedRecovery | PathOrderRecovery
+)
 
 
 # What the receiver says of packets that arrive ahead of a gap, beyond acknowledging them.

@@ -123,7 +123,7 @@ pub(crate) fn for_hosts(
         scheme.acks = AckPolicy {
             every_packets: every_packets.max(ACK_EVERY_PACKETS),
             // A scheme that acknowledges each packet says nothing of how long several may wait.
-            max_delay: if every_packets > 1 { scheme.acks.max_delay.max(ACK_DELAY) } else { ACK_DELAY },
+            max_delay: if scheme.acks.may_wait() { scheme.acks.max_delay.max(ACK_DELAY) } else { ACK_DELAY },
             every_bytes: scheme.acks.every_bytes,
         };
     }

@@ -5,8 +5,8 @@ use pathweave_units::{Bytes, Duration, Rate};
 pub use crate::config_error::ConfigError;
 use crate::config_error::out_of_range;
 pub use crate::forwarding::{
-    ConWeaveConfig, CongaConfig, DrillConfig, Forwarding, ForwardingConfig, LetFlowConfig, ReplyAfter,
-    Shares, UgalConfig, WcmpConfig,
+    ConWeaveConfig, CongaConfig, CongaCounts, DrillConfig, DrillVariant, Forwarding, ForwardingConfig,
+    LetFlowConfig, ReplyAfter, Shares, UgalConfig, WcmpConfig,
 };
 pub use crate::marking::{EcnConfig, MarkAt, Thresholds};
 pub use crate::middlebox::{CoolMode, ExternalConfig, NdtConfig, NsfConfig, OrderGuards};

@@ -37,8 +37,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
             return Ok(header);
         }
         let fits = waiting + u64::from(port.data_being_sent(now)) + bytes <= limits.data_bytes;
-        let has_memory = self.has_memory(now, switch, bytes);
-        if fits && has_memory {
+        if fits && self.has_memory(now, switch, bytes) {
             self.hold(switch, header);
             return Ok(header);
         }
@@ -51,6 +50,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         match newest {
             Some(newest) if !trimmer.chooses_arriving(egress) => {
                 self.lines.ports[egress as usize].pop_newest(class);
+                self.note_taken_out(egress, &newest);
                 self.release(now, switch, &newest);
                 match self.trim(now, switch, egress, &newest, limits) {
                     Ok(rest) => self.enqueue(now, egress, &rest),

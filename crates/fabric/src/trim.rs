@@ -108,7 +108,7 @@ impl TrimLimits {
                 (product / u128::from(config.reference_rate.as_bps())).min(u128::from(u32::MAX)) as u64
             }
         };
-        let headers = config.header_queue.unwrap_or(Bytes::new(2 * config.queue.get()));
+        let headers = config.header_queue.unwrap_or(Bytes::new(config.queue.get().saturating_mul(2)));
         config.enabled.then(|| TrimLimits {
             data_bytes: scaled(config.queue),
             // One header at least, or nothing would ever be told.
@@ -157,5 +157,7 @@ mod tests {
         let fixed = TrimConfig { thresholds: Thresholds::Fixed, ..config.clone() };
         assert_eq!(limits(25, &fixed), limits(100, &config));
         assert_eq!(limits(100, &TrimConfig::default()), None);
+        let endless = TrimConfig { queue: Bytes::new(u64::MAX), ..fixed };
+        assert_eq!(limits(100, &endless), Some(TrimLimits { data_bytes: u64::MAX, header_bytes: u64::MAX }));
     }
 }

@@ -154,7 +154,7 @@ impl Engine<'_> {
     fn serve_long(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
         let pair = self.lanes[lane as usize].pair;
         let group = self.spec.graph.messages()[part.message as usize].group.0;
-        let every = u64::from(self.models[usize::from(group)].packets_an_ack);
+        let every = self.models[usize::from(group)].packets_an_ack;
         let wire = size.wire as f64;
         let acks = (size.packets.div_ceil(every) * u64::from(self.ack_bytes)) as f64 / wire;
         for &Use { resource, share } in &self.uses {

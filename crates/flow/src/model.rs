@@ -13,7 +13,7 @@ pub(crate) struct Model {
     pub(crate) law: Law,
     pub(crate) recovery: Option<Recovery>,
     /// Data packets an acknowledgement.
-    pub(crate) packets_an_ack: u16,
+    pub(crate) packets_an_ack: u64,
 }
 
 /// By group.
@@ -32,7 +32,7 @@ pub(crate) fn models(spec: &SimSpec, ways: &Ways<'_>) -> Vec<Model> {
             spread,
             law: Law::of(&fluid.control),
             recovery: fluid.control.recovery,
-            packets_an_ack: scheme.acks.every_packets,
+            packets_an_ack: scheme.acks.packets_an_ack(spec.host.mtu.get()),
         }
     };
     spec.groups.iter().map(of_group).collect()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pathweave_fabric::config::FaultConfig;
-use pathweave_policy::{Recovery, Service};
+use pathweave_policy::Service;
 use pathweave_sim::{Blame, RouteChoice, SimError, SimSpec, Ways};
 use pathweave_topo::NodeId;
 use pathweave_units::Forwarding;
@@ -83,7 +83,7 @@ fn check_schemes(spec: &SimSpec) -> Result<(), SimError> {
 
 fn check_faults(spec: &SimSpec) -> Result<(), SimError> {
     let goes_back = spec.groups.iter().map(|group| &spec.schemes[usize::from(group.scheme)]);
-    let goes_back = goes_back.clone().find(|named| named.scheme.recovery == Recovery::GoBackN);
+    let goes_back = goes_back.clone().find(|named| named.scheme.recovery.goes_back());
     for (index, fault) in spec.faults.iter().enumerate() {
         let refuse = |why: &str| Err(refused(Blame::Fault(index), why, "leave out this fault"));
         match fault {

@@ -120,8 +120,8 @@ pub enum FeedbackKind {
     /// The acknowledgement of a packet that another one has told of before: a measurement of its path, and nothing else.
     /// Only under [`Recovery::PathOrder`](crate::Recovery::PathOrder), which listens to each path by itself.
     Echo,
-    /// An arrival that is no news of its packet: a copy, or the original after its copy. `path`, `rtt` and `one_way_ps`
-    /// are those of the arrival.
+    /// An arrival that is no news of its packet: a copy, the original after its copy, or one that another acknowledgement told
+    /// of before. `path`, `rtt` and `one_way_ps` are those of the arrival.
     Heard {
         /// It was marked Congestion Experienced.
         marked: bool,
@@ -131,14 +131,6 @@ pub enum FeedbackKind {
     Late,
     /// The receiver says whether notices are welcome. `path`, `psn`, `memo` say nothing.
     Notices(Notices),
-}
-
-impl FeedbackKind {
-    /// Whether its packet is known to be lost from what came after it: it was found missing, or trimmed.
-    #[inline]
-    pub const fn is_loss(&self) -> bool {
-        matches!(self, FeedbackKind::Lost | FeedbackKind::Trimmed { .. })
-    }
 }
 
 /// Feedback on a packet.

@@ -183,6 +183,12 @@ pub enum Ports {
 pub enum Recovery {
     /// The receiver drops what is out of order and NACKs once a gap; the sender goes back to the gap.
     GoBackN,
+    /// As go-back-N, and what arrives ahead of the same gap `repeat` after the last NACK makes another, upon which the sender goes
+    /// back again (conweave-ns3: 4 us).
+    GoBackNRepeated {
+        /// Least time between two NACKs of a gap.
+        repeat: Duration,
+    },
     /// The receiver places packets in any order; the sender resends what is missing.
     SelectiveRepeat {
         /// A packet counts as lost once one sent this many packets later is acknowledged. 0: never, only the
@@ -221,10 +227,14 @@ pub enum Recovery {
 }
 
 impl Recovery {
+    /// Whether packets out of order are dropped, and the sender goes back to the first.
+    pub const fn goes_back(&self) -> bool {
+        matches!(self, Recovery::GoBackN | Recovery::GoBackNRepeated { .. })
+    }
     /// Packets beyond the first gap that the receiver tracks, where it takes any.
     pub const fn window_packets(&self) -> Option<u32> {
         match *self {
-            Recovery::GoBackN => None,
+            Recovery::GoBackN | Recovery::GoBackNRepeated { .. } => None,
             Recovery::SelectiveRepeat { window_packets, .. }
             | Recovery::Timed { window_packets, .. }
             | Recovery::PathOrder { window_packets, .. } => Some(window_packets),
@@ -233,7 +243,7 @@ impl Recovery {
     /// The same, to change it.
     pub const fn window_packets_mut(&mut self) -> Option<&mut u32> {
         match self {
-            Recovery::GoBackN => None,
+            Recovery::GoBackN | Recovery::GoBackNRepeated { .. } => None,
             Recovery::SelectiveRepeat { window_packets, .. }
             | Recovery::Timed { window_packets, .. }
             | Recovery::PathOrder { window_packets, .. } => Some(window_packets),
@@ -298,6 +308,17 @@ impl AckPolicy {
     /// One for so many bytes.
     pub const fn by_bytes(every_bytes: Bytes, max_delay: Duration) -> Self {
         AckPolicy { every_packets: 1, max_delay, every_bytes: Some(every_bytes) }
+    }
+    /// Whether an acknowledgement may wait for others.
+    pub const fn may_wait(&self) -> bool {
+        self.every_packets > 1 || self.every_bytes.is_some()
+    }
+    /// Full packets of so many bytes on the wire for one acknowledgement that nobody asks for. At least 1.
+    pub fn packets_an_ack(&self, wire_bytes: u64) -> u64 {
+        match self.every_bytes {
+            Some(bytes) => bytes.get().div_ceil(wire_bytes.max(1)).max(1),
+            None => u64::from(self.every_packets),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn packets(size: u64, parts: u64, mtu: u64, acks: &AckPolicy, gap_ps:
     let parts = parts.clamp(1, size.max(1));
     // The first one of those held back waits for as many more as arrive in time.
     let in_time = 1 + acks.max_delay.as_ps() / gap_ps.max(1);
-    let an_ack = in_time.min(u64::from(acks.every_packets)).max(1);
+    let an_ack = in_time.min(acks.packets_an_ack(mtu + OVERHEAD_BYTES)).max(1);
     let of_part = |bytes: u64, parts: u64| {
         let data = bytes.div_ceil(mtu).max(1);
         Packets { data: data * parts, acks: data.div_ceil(an_ack) * parts }
@@ -42,7 +42,7 @@ pub(crate) struct Company {
 impl Company {
     /// Counted only where a scheme acknowledges several packets at once; otherwise it is not needed.
     pub(crate) fn new(spec: &SimSpec) -> Self {
-        let asked = spec.schemes.iter().any(|named| named.scheme.acks.every_packets > 1);
+        let asked = spec.schemes.iter().any(|named| named.scheme.acks.may_wait());
         let mut company = Company { depth: Vec::new(), at: BTreeMap::new() };
         if asked {
             company.depth = depths(&spec.graph);
@@ -115,6 +115,9 @@ mod tests {
         // In 1 us arrive the first and three more at 300 ns, and nothing at 2 us.
         assert_eq!(of(100_000, 1, policy(8, 1), 300), (100, 25));
         assert_eq!(of(100_000, 1, policy(8, 1), 2_000), (100, 100));
+        // 16,384 bytes are four packets of 4,096 and 80: four, four, and two.
+        let by_bytes = AckPolicy::by_bytes(pathweave_units::Bytes::new(16_384), Duration::from_us(100));
+        assert_eq!(packets(40_960, 1, 4_096, &by_bytes, 1), Packets { data: 10, acks: 3 });
         // Three parts of 3,334, 3,333 and 3,333 bytes: four packets each.
         assert_eq!(of(10_000, 3, policy(4, 10), 100), (12, 3));
         assert_eq!(of(1, 16, policy(4, 10), 100), (1, 1));

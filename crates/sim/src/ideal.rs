@@ -138,6 +138,7 @@ pub(crate) fn ack_wire_bytes(framing: Framing) -> u32 {
     framing.wire_bytes(&segment(Body::Ack(Ack {
         cumulative: 0,
         psn: 0,
+        back: 0,
         sack: 1,
         echo_sent_at: Time::ZERO,
         received_at: Time::ZERO,

@@ -21,6 +21,7 @@ impl Sizes {
         let ack = Ack {
             cumulative: 0,
             psn: 0,
+            back: 0,
             sack: 0,
             echo_sent_at: Time::ZERO,
             received_at: Time::ZERO,
@@ -110,6 +111,7 @@ mod tests {
                 let ack = Ack {
                     cumulative: psn,
                     psn,
+                    back: 0,
                     sack: psn,
                     echo_sent_at: Time::from_ps(psn),
                     received_at: Time::MAX,

@@ -134,8 +134,11 @@ pub enum Operation {
 pub struct Ack {
     /// Every PSN below this one has arrived.
     pub cumulative: u64,
-    /// PSN of the data packet that triggered this acknowledgement.
+    /// Where the bitmap looks back from: PSN of the data packet that triggered this acknowledgement, or of one further ahead
+    /// that waited to be told.
     pub psn: u64,
+    /// How far before `psn` the packet is that triggered this acknowledgement, 0 to [`Ack::MAX_BACK`].
+    pub back: u8,
     /// Bit i: PSN `psn - i` has arrived (bit 0 is always set).
     pub sack: u64,
     /// `sent_at` of the triggering packet, echoed.
@@ -148,6 +151,17 @@ pub struct Ack {
     pub marked: u16,
     /// Whether the sender may announce a change of path by a notice.
     pub notices: Notices,
+}
+
+impl Ack {
+    /// The most that [`Ack::back`] can be: the packet is one of those of the bitmap.
+    pub const MAX_BACK: u8 = 63;
+
+    /// PSN of the data packet that triggered it, of which stamps and path are.
+    #[inline]
+    pub const fn trigger(&self) -> u64 {
+        self.psn.saturating_sub(self.back as u64)
+    }
 }
 
 /// Whether notices are welcome: the receiver holds what arrives ahead of packets announced to be late.

@@ -55,6 +55,7 @@ mod tests {
         let body = Body::Ack(Ack {
             cumulative,
             psn,
+            back: 0,
             sack,
             echo_sent_at: Time::from_ns(psn),
             received_at: Time::from_us(psn),

@@ -81,6 +81,7 @@ fn any_body(rng: &mut Rng) -> Body {
         0 => Body::Ack(Ack {
             cumulative: any_number(rng),
             psn: any_number(rng),
+            back: rng.below(64) as u8,
             sack: rng.next_u64(),
             echo_sent_at: Time::from_ps(any_number(rng)),
             received_at: Time::from_ps(any_number(rng)),

@@ -257,6 +257,10 @@ impl<P: Copy, const C: usize> SwitchView for At<'_, P, C> {
         queued + self.link(port).rate.bytes_in(sending)
     }
 
+    fn waiting_bytes(&self, port: PortId) -> u64 {
+        u64::from(self.transit.lines.ports[port as usize].total_queued_bytes())
+    }
+
     fn explicit(&self) -> Option<&ExplicitWays> {
         self.explicit.as_deref()
     }

@@ -17,6 +17,7 @@ use super::leaves::ManyLeaves;
 use super::routes::Candidates;
 use super::view::{Action, ForwardingStats, Ports, SwitchView};
 use crate::config_error::{ConfigError, out_of_range};
+use crate::link::LinkSpec;
 use crate::packet::{Header, PortId};
 
 /// Parameters of CONGA.
@@ -47,6 +48,22 @@ pub struct CongaConfig {
     /// Whether a flowlet takes the way of the one before it unless another is better. Default true (CONGA, section 3.5);
     /// in conweave-ns3 and the study of LAPS chance decides among what is equally good.
     pub stay: bool,
+    /// What metrics count: "sent" (default), or "routed", as in conweave-ns3.
+    pub counts: CongaCounts,
+}
+
+/// What the metrics of CONGA count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum CongaCounts {
+    /// Bytes that links have sent, up to the largest number of `metric_bits`; every packet carries metrics (the CONGA paper).
+    #[default]
+    Sent,
+    /// Bytes of data when they are given a link, waiting or not, without that limit; data alone is balanced and carries
+    /// metrics, and those told next are drawn at random (conweave-ns3).
+    Routed,
 }
 
 impl Default for CongaConfig {
@@ -60,6 +77,7 @@ impl Default for CongaConfig {
             ageing: Duration::from_ms(10),
             samples: 0,
             stay: true,
+            counts: CongaCounts::Sent,
         }
     }
 }
@@ -129,6 +147,15 @@ impl PairMetrics {
         &mut self.metrics[usize::from(uplink)]
     }
 
+    /// One of those that have been heard of lately.
+    fn any(&self, now: Time, ageing: Duration, random: u64) -> Option<(u16, u8)> {
+        let fresh = |metric: &&Metric| metric.known && now.saturating_since(metric.since) <= ageing;
+        let count = self.metrics.iter().filter(fresh).count() as u32;
+        let nth = Candidates::Range(0, count.max(1)).by_hash(random) as usize;
+        let mut fresh = self.metrics.iter().enumerate().filter(|(_, metric)| fresh(metric));
+        fresh.nth(nth).map(|(uplink, metric)| (uplink as u16, metric.value))
+    }
+
     /// What to feed back next: in turn, those that have changed before the others.
     fn feedback(&mut self, now: Time, ageing: Duration) -> Option<(u16, u8)> {
         let n = self.metrics.len();
@@ -172,7 +199,25 @@ pub(crate) struct Conga {
     /// By place of the content.
     tags: Vec<Tag>,
     dice: SwitchDice,
+    /// By port, where these count: bytes of data it was given.
+    routed_bytes: Vec<u64>,
     stats: ForwardingStats,
+}
+
+/// Ports that count what they were given in place of what they have sent.
+struct Routed<'a>(&'a [u64], &'a dyn Ports);
+
+impl Ports for Routed<'_> {
+    fn sent_bytes(&self, port: PortId) -> u64 {
+        self.0[port as usize]
+    }
+    /// A register changes with packets that come, and there is no tick to miss for what waits.
+    fn is_serving(&self, _: PortId) -> bool {
+        false
+    }
+    fn link(&self, port: PortId) -> &LinkSpec {
+        self.1.link(port)
+    }
 }
 
 impl Balance for Conga {
@@ -183,8 +228,14 @@ impl Balance for Conga {
 
     fn new(config: &CongaConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
         let (switches, ports) = (fabric.switches, fabric.ports as usize);
+        let dre = Dre::new(config.dre_interval, config.dre_alpha, config.metric_bits, switches, ports);
+        let (dre, counted) = match config.counts {
+            CongaCounts::Sent => (dre, 0),
+            CongaCounts::Routed => (dre.without_ceiling(), ports),
+        };
         Ok(Conga {
-            dre: Dre::new(config.dre_interval, config.dre_alpha, config.metric_bits, switches, ports),
+            dre,
+            routed_bytes: vec![0; counted],
             config: config.clone(),
             leaf_of_host: (fabric.leaf_of_host)()?,
             leaves: vec![Leaf::default(); switches],
@@ -205,7 +256,11 @@ impl Balance for Conga {
 
     fn on_clock(&mut self, at: &mut impl SwitchView, until: Time) {
         at.ports().for_each(|port| at.serve(port));
-        self.dre.tick(at.switch(), at.ports(), at, until);
+        let (switch, ports) = (at.switch(), at.ports());
+        match self.config.counts {
+            CongaCounts::Sent => self.dre.tick(switch, ports, at, until),
+            CongaCounts::Routed => self.dre.tick(switch, ports, &Routed(&self.routed_bytes, at), until),
+        }
     }
 
     fn hand_over(&mut self, header: &Header) -> Option<Tag> {
@@ -263,7 +318,10 @@ impl Conga {
         let mut metric = |way: u32| {
             let (number, port) = place(way);
             let remote = ways.metric(number).at(now, self.config.ageing);
-            remote.max(self.dre.metric(port, ports))
+            remote.max(match self.config.counts {
+                CongaCounts::Sent => self.dre.metric(port, ports),
+                CongaCounts::Routed => self.dre.metric(port, &Routed(&self.routed_bytes, ports)),
+            })
         };
         let best = candidates.iter().map(&mut metric).min().expect("there is a way");
         // A flow moves only for something better; among what is equally good the choice is random.
@@ -296,6 +354,9 @@ impl Conga {
     fn port(&mut self, at: &mut impl SwitchView, header: &Header) -> PortId {
         let (now, switch) = (at.now(), at.switch());
         let (from, to) = self.ends(header);
+        if self.config.counts == CongaCounts::Routed && header.class() == 0 {
+            return at.onward(header);
+        }
         if switch == to {
             if from != to {
                 self.arrived(switch, from, now, header);
@@ -330,8 +391,11 @@ impl Conga {
             let all = at.candidates(header.src(), header.dst());
             place(self.way((switch, to), now, hash, (all, place), &*at))
         };
-        let feedback =
-            Leaf::metrics(&mut self.leaves[switch as usize].from, to).feedback(now, self.config.ageing);
+        let known = Leaf::metrics(&mut self.leaves[switch as usize].from, to);
+        let feedback = match self.config.counts {
+            CongaCounts::Sent => known.feedback(now, self.config.ageing),
+            CongaCounts::Routed => known.any(now, self.config.ageing, self.dice.draw(switch)),
+        };
         *self.tag(header) = Tag { uplink: number, congestion: 0, feedback };
         self.gather(at, port, header);
         port
@@ -340,7 +404,13 @@ impl Conga {
     /// The packet takes the metric of the link it is about to take along, if that is the largest yet.
     fn gather(&mut self, at: &mut impl SwitchView, port: PortId, header: &Header) {
         at.serve(port);
-        let metric = self.dre.metric(port, &*at);
+        let metric = match self.config.counts {
+            CongaCounts::Sent => self.dre.metric(port, &*at),
+            CongaCounts::Routed => {
+                self.routed_bytes[port as usize] += u64::from(header.wire_bytes());
+                self.dre.metric(port, &Routed(&self.routed_bytes, &*at))
+            }
+        };
         let tag = self.tag(header);
         tag.congestion = tag.congestion.max(metric);
     }
@@ -374,6 +444,17 @@ mod tests {
         assert_eq!([next(2), next(2)], [Some((4, 6)), Some((5, 2))]);
         // Uplink 7 was last heard of at 0, 10 ms and more ago.
         assert_eq!(next(10_001), Some((7, 0)));
+    }
+
+    #[test]
+    fn any_is_one_of_those_heard_of_lately() {
+        let mut ways = PairMetrics::default();
+        assert_eq!(ways.any(us(0), AGEING, 7), None);
+        ways.metric(2).set(3, us(0));
+        ways.metric(5).set(9, us(5_000));
+        let seen = |now| (0..64_u64).map(|i| ways.any(us(now), AGEING, i << 58).unwrap()).collect::<Vec<_>>();
+        assert!(seen(5_000).contains(&(2, 3)) && seen(5_000).contains(&(5, 9)));
+        assert!(seen(10_001).iter().all(|told| *told == (5, 9)));
     }
 
     #[test]

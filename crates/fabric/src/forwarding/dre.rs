@@ -22,6 +22,8 @@ pub(crate) struct Dre {
     /// `interval / alpha`.
     window: Duration,
     levels: u64,
+    /// The largest metric.
+    ceiling: u64,
     registers: Vec<Register>,
     /// By switch.
     next_tick: Vec<Time>,
@@ -36,7 +38,7 @@ struct Register {
 }
 
 impl Dre {
-    /// Metrics go from 0 to `2^bits - 1`.
+    /// Metrics go from 0 to `2^bits - 1`: a link that is always busy is at the top.
     pub(crate) fn new(interval: Duration, alpha: f64, bits: u32, switches: usize, ports: usize) -> Self {
         let alpha = (alpha * 65_536.0).round() as u64;
         Dre {
@@ -44,9 +46,15 @@ impl Dre {
             alpha,
             window: Duration::from_ps((u128::from(interval.as_ps()) * 65_536 / u128::from(alpha)) as u64),
             levels: 1 << bits,
+            ceiling: (1 << bits) - 1,
             registers: vec![Register::default(); ports],
             next_tick: vec![Time::ZERO + interval; switches],
         }
+    }
+
+    /// The same without that limit, for registers that count more than a link can send.
+    pub(crate) fn without_ceiling(self) -> Self {
+        Dre { ceiling: u64::from(u8::MAX), ..self }
     }
 
     /// When the registers of a switch decay next.
@@ -76,7 +84,7 @@ impl Dre {
         let register = &self.registers[port as usize];
         let bytes = register.bytes + (at.sent_bytes(port) - register.sent_bytes);
         let full = at.link(port).rate.bytes_in(self.window).max(1);
-        (bytes * self.levels / full).min(self.levels - 1) as u8
+        (bytes * self.levels / full).min(self.ceiling) as u8
     }
 }
 
@@ -139,6 +147,15 @@ mod tests {
         dre.tick(0, 0..1, &port, us(40));
         port.sent_bytes += 2_000_000;
         assert_eq!((dre.registers[0].bytes, dre.metric(0, &port)), (765_625, 7));
+    }
+
+    #[test]
+    fn without_a_ceiling_what_waits_counts() {
+        let (dre, mut port) = port();
+        port.sent_bytes = 5_000_000;
+        assert_eq!(dre.metric(0, &port), 7);
+        // 5 MB are 20 eighths of 2 MB.
+        assert_eq!(dre.without_ceiling().metric(0, &port), 20);
     }
 
     #[test]

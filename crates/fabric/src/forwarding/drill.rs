@@ -4,11 +4,14 @@
 //! The published scheme is for Clos networks whose equal-cost paths are alike; where links have failed it splits them
 //! into groups that are, which is not built here.
 
-use pathweave_units::Spread;
+use std::collections::BTreeMap;
+
+use pathweave_units::{HostId, Spread};
 
 use super::balance::{Balance, Layout};
 use super::dice::SwitchDice;
 use super::leaves::ManyLeaves;
+use super::routes::Candidates;
 use super::view::{Action, SwitchView};
 use crate::config_error::{ConfigError, out_of_range};
 use crate::packet::{Header, PortId};
@@ -23,11 +26,28 @@ pub struct DrillConfig {
     pub samples: u32,
     /// Best queues remembered from the packets before. Default 1 (DRILL(2,1)). 0 or 1.
     pub memory: u32,
+    /// Which DRILL: "published" (default), or "conweave-ns3", as that simulator has it.
+    pub variant: DrillVariant,
+}
+
+/// Which DRILL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum DrillVariant {
+    /// A memory for each set of next hops, which wins if it is better; a queue is what has not been sent.
+    #[default]
+    #[cfg_attr(feature = "serde", serde(rename = "published"))]
+    Published,
+    /// As conweave-ns3: a memory for each destination, which wins also where others are as good; different ports are looked
+    /// at; the packet being sent is no part of a queue; control packets hash.
+    #[cfg_attr(feature = "serde", serde(rename = "conweave-ns3"))]
+    ConweaveNs3,
 }
 
 impl Default for DrillConfig {
     fn default() -> Self {
-        DrillConfig { samples: 2, memory: 1 }
+        DrillConfig { samples: 2, memory: 1, variant: DrillVariant::default() }
     }
 }
 
@@ -47,8 +67,15 @@ impl DrillConfig {
 pub(crate) struct Drill {
     config: DrillConfig,
     dice: SwitchDice,
-    /// By the first port of a set of next hops: the best of the ports looked at last.
-    best: Vec<PortId>,
+    best: Best,
+}
+
+/// The best of the ports looked at last.
+enum Best {
+    /// By the first port of a set of next hops.
+    OfNextHops(Vec<PortId>),
+    /// By switch and destination.
+    OfDestinations(BTreeMap<(u32, HostId), PortId>),
 }
 
 const NONE: PortId = PortId::MAX;
@@ -60,7 +87,11 @@ impl Balance for Drill {
 
     fn new(config: &DrillConfig, fabric: &Layout<'_>) -> Result<Self, ManyLeaves> {
         let dice = SwitchDice::new(fabric.seed, fabric.switches);
-        Ok(Drill { config: config.clone(), dice, best: vec![NONE; fabric.ports as usize] })
+        let best = match config.variant {
+            DrillVariant::Published => Best::OfNextHops(vec![NONE; fabric.ports as usize]),
+            DrillVariant::ConweaveNs3 => Best::OfDestinations(BTreeMap::new()),
+        };
+        Ok(Drill { config: config.clone(), dice, best })
     }
 
     fn decide(&mut self, at: &mut impl SwitchView, header: &Header) -> Action {
@@ -69,12 +100,26 @@ impl Balance for Drill {
         if at.candidates(src, dst).len() == 1 {
             return Action::Forward(first);
         }
+        let port = match self.config.variant {
+            DrillVariant::Published => self.published(at, header, first),
+            // Data alone is balanced there.
+            DrillVariant::ConweaveNs3 if header.class() == 0 => return Action::Forward(at.onward(header)),
+            DrillVariant::ConweaveNs3 => self.conweave_ns3(at, header),
+        };
+        self.remember((at.switch(), first, header), port);
+        Action::Forward(port)
+    }
+}
+
+impl Drill {
+    fn published(&mut self, at: &mut impl SwitchView, header: &Header, first: PortId) -> PortId {
+        let (src, dst) = (header.src(), header.dst());
         let mut choice = (u64::MAX, NONE);
         for turn in 0..self.config.samples + self.config.memory {
             let port = if turn < self.config.samples {
                 at.candidates(src, dst).by_hash(self.dice.draw(at.switch()))
             } else {
-                self.best[first as usize]
+                self.remembered(at.switch(), first, header)
             };
             // The memory may be empty, or older than the routes.
             if at.candidates(src, dst).contains(port) {
@@ -87,7 +132,44 @@ impl Balance for Drill {
                 }
             }
         }
-        self.best[first as usize] = choice.1;
-        Action::Forward(choice.1)
+        choice.1
+    }
+
+    fn conweave_ns3(&mut self, at: &mut impl SwitchView, header: &Header) -> PortId {
+        let (src, dst, switch) = (header.src(), header.dst(), at.switch());
+        let remembered = self.remembered(switch, NONE, header);
+        let mut choice = (u64::MAX, NONE);
+        // Looked at first, and kept where others are only as good.
+        if self.config.memory > 0 && at.candidates(src, dst).contains(remembered) {
+            at.serve(remembered);
+            choice = (at.waiting_bytes(remembered), remembered);
+        }
+        // Neighbours from a random one on: all of them different.
+        let all = at.candidates(src, dst).len();
+        let start = Candidates::Range(0, all).by_hash(self.dice.draw(switch));
+        let step = Candidates::Range(1, all - 1).by_hash(self.dice.draw(switch));
+        for turn in 0..self.config.samples.min(all) {
+            let port = at.candidates(src, dst).get((start + turn * step) % all);
+            at.serve(port);
+            let bytes = at.waiting_bytes(port);
+            if bytes < choice.0 {
+                choice = (bytes, port);
+            }
+        }
+        choice.1
+    }
+
+    fn remembered(&self, switch: u32, first: PortId, header: &Header) -> PortId {
+        match &self.best {
+            Best::OfNextHops(best) => best[first as usize],
+            Best::OfDestinations(best) => *best.get(&(switch, header.dst())).unwrap_or(&NONE),
+        }
+    }
+
+    fn remember(&mut self, (switch, first, header): (u32, PortId, &Header), port: PortId) {
+        match &mut self.best {
+            Best::OfNextHops(best) => best[first as usize] = port,
+            Best::OfDestinations(best) => drop(best.insert((switch, header.dst()), port)),
+        }
     }
 }

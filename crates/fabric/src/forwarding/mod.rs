@@ -31,9 +31,9 @@ mod view;
 
 pub use balance::Shares;
 pub(crate) use balancing::{Balancing, Note};
-pub use conga::CongaConfig;
+pub use conga::{CongaConfig, CongaCounts};
 pub use conweave::{ConWeaveConfig, ReplyAfter};
-pub use drill::DrillConfig;
+pub use drill::{DrillConfig, DrillVariant};
 pub use hash::WcmpConfig;
 pub(crate) use leaves::ManyLeaves;
 pub use letflow::LetFlowConfig;

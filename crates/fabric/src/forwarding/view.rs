@@ -38,6 +38,8 @@ pub(crate) trait SwitchView: Ports {
     fn serve(&mut self, port: PortId);
     /// What waits at a port that has been served up to the present, and what is left of the packet it is sending.
     fn unsent_bytes(&self, port: PortId) -> u64;
+    /// What waits at a port that has been served up to the present; the packet it is sending is no part of it.
+    fn waiting_bytes(&self, port: PortId) -> u64;
     /// Whole paths, where the switch of a packet's sender chooses among those.
     fn explicit(&self) -> Option<&ExplicitWays>;
     /// Gives a packet one of these, if there are any.

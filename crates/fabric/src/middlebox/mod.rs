@@ -237,9 +237,12 @@ impl<P: Copy> Middlebox<P> {
         self.is_local(header.src()) && !self.is_local(header.dst())
     }
 
-    /// The flow of data, if it is that, and its stamp.
+    /// The flow of data, if it is that and whole, and its stamp. A trimmed packet is news of a loss and no data any more.
     #[inline]
     fn data(&self, header: &Header, content: &P) -> Option<(FlowKey, Time)> {
+        if header.trimmed_at().is_some() {
+            return None;
+        }
         match (self.lens.look)(content) {
             Look::Data { flow, sent_at } => {
                 Some((FlowKey { src: header.src(), dst: header.dst(), flow }, sent_at))

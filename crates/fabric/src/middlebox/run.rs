@@ -91,9 +91,6 @@ impl<P: Copy, const C: usize> Transit<P, C> {
             Ok(header) => header,
             Err(reason) => return self.journal.lose(&mut self.contents, now, egress, header, reason),
         };
-        if header.trimmed_at().is_some() {
-            return self.enqueue_normal(now, egress, header);
-        }
         let content = self.contents.get(header);
         match self.middleboxes.at(switch).lane(now, egress, header, content) {
             Lane::Normal => self.enqueue_normal(now, egress, header),
@@ -205,6 +202,15 @@ impl<P: Copy, const C: usize> Transit<P, C> {
                 // It could not be served before this instant.
                 port.tx_free = port.tx_free.max(now);
             }
+        }
+    }
+
+    /// The middlebox of a port that has one hears that this packet, the newest of its queue, was taken out of it.
+    pub(crate) fn note_taken_out(&mut self, id: PortId, header: &Header) {
+        let port = &self.lines.ports[id as usize];
+        if port.is(BOXED) {
+            let switch = port.node - self.lines.wires.hosts;
+            self.middleboxes.at(switch).on_left(id, header, self.contents.get(header), Lane::Normal);
         }
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::support::{Net, Packet, cable, control, data, leaf_spine, plain, ps};
-use pathweave_fabric::config::{ConWeaveConfig, Forwarding, SwitchConfig};
+use pathweave_fabric::config::{ConWeaveConfig, CongaCounts, DrillVariant, Forwarding, SwitchConfig};
 use pathweave_fabric::{Attachment, ForwardingStats, RouteHop, SourceRoutes};
-use pathweave_units::{Bytes, Duration, Time};
+use pathweave_units::{Bytes, Duration, Rate, Time};
 
 fn balancing(kind: Forwarding) -> SwitchConfig {
     let mut config = plain();
@@ -95,6 +95,90 @@ fn drill_fills_the_emptier_queue() {
     assert!((450..=640).contains(&sent[0]), "{sent:?}");
     let queues: Vec<u64> = (6..8).map(|spine| net.fabric.stats(net.port(4, spine)).max_queue_bytes).collect();
     assert!(queues[0].abs_diff(queues[1]) <= 3_000, "{queues:?}");
+}
+
+/// What each uplink of leaf 4 has sent under DRILL, by seed, with uplinks of 50 Gb/s: a packet takes 160 ns there and 80 ns from
+/// its host.
+fn drilled(variant: DrillVariant, packets: &[(u64, Packet)]) -> Vec<Vec<u64>> {
+    let mut cables = leaf_spine(2, 2, 4, 100, 500);
+    for cable in cables.iter_mut().filter(|cable| cable.a == 4) {
+        cable.rate = Rate::from_gbps(50);
+    }
+    let mut config = balancing(Forwarding::Drill);
+    config.forwarding.drill.variant = variant;
+    let of_seed = |seed| {
+        let mut net = Net::<2>::new(4, 6, &cables, &config, seed);
+        packets.iter().for_each(|&(at_ns, packet)| _ = net.send(ps(at_ns * 1_000), packet));
+        net.run();
+        uplinks(&net, 4, 6..10)
+    };
+    (0..20).map(of_seed).collect()
+}
+
+/// conweave-ns3: the memory is kept where others are as good, and the packet being sent is no part of a queue.
+#[test]
+fn drill_of_conweave_ns3_keeps_to_a_port_until_something_waits_there() {
+    let both = |packets: &[(u64, Packet)]| {
+        [DrillVariant::ConweaveNs3, DrillVariant::Published].map(|variant| drilled(variant, packets))
+    };
+    let together = |sent: &[u64], packets: u64| sent.contains(&packets);
+    // One each microsecond: all queues are empty, and all are as good.
+    let seldom: Vec<(u64, Packet)> = (0..20).map(|n| (n * 1_000, data(0, 2, 1_000))).collect();
+    let [kept, left] = both(&seldom);
+    assert!(kept.iter().all(|sent| together(sent, 20)), "{kept:?}");
+    assert!(!left.iter().any(|sent| together(sent, 20)), "{left:?}");
+    // The second one comes when half of the first has been sent: nothing waits.
+    let two = [(0, data(0, 2, 1_000)), (0, data(0, 2, 1_000))];
+    let [kept, left] = both(&two);
+    assert!(kept.iter().all(|sent| together(sent, 2)), "{kept:?}");
+    // Only where both samples are that port, one in sixteen.
+    assert!(left.iter().filter(|sent| together(sent, 2)).count() < 6, "{left:?}");
+    // From both hosts two come at a time: the second has to wait, or go elsewhere if it looks there, as it always does since
+    // the two ports looked at are different ones.
+    let pair =
+        [(0, data(0, 2, 1_000)), (0, data(1, 2, 1_000)), (0, data(0, 2, 1_000)), (0, data(1, 2, 1_000))];
+    let [kept, _] = both(&pair);
+    assert!(!kept.iter().any(|sent| together(sent, 4)), "{kept:?}");
+}
+
+/// By destination: packets to 2 and packets to 3 keep to a port each. By next hops there would be one memory for both.
+#[test]
+fn drill_of_conweave_ns3_remembers_by_destination_and_balances_data_alone() {
+    let of = |n: u64| data(0, 2 + (n % 2) as u32, 1_000);
+    let alternating: Vec<(u64, Packet)> = (0..20).map(|n| (n * 1_000, of(n))).collect();
+    let sent = drilled(DrillVariant::ConweaveNs3, &alternating);
+    let used = |sent: &[u64]| sent.iter().filter(|&&n| n > 0).count();
+    assert!(sent.iter().all(|sent| sent.iter().all(|n| [0, 10, 20].contains(n))), "{sent:?}");
+    assert!(sent.iter().any(|sent| used(sent) == 2), "{sent:?}");
+    // Control takes the port that its hash says, whatever waits there.
+    let full: Vec<(u64, Packet)> = (0..20).map(|_| (0, control(0, 2, 1_000))).collect();
+    let sent = drilled(DrillVariant::ConweaveNs3, &full);
+    assert!(sent.iter().all(|sent| sent.contains(&20)), "{sent:?}");
+}
+
+/// 70 packets come within 5.6 us at an uplink of 25 Gb/s, which has sent 17 of them then. With registers of 160 us, eight levels
+/// are 500 KB: what was sent is none, what was routed is one. So the next flow may take the same uplink, or not.
+#[test]
+fn conga_sees_what_waits_where_it_counts_what_was_routed() {
+    let mut cables = leaf_spine(2, 2, 4, 100, 500);
+    for cable in cables.iter_mut().filter(|cable| cable.a == 4) {
+        cable.rate = Rate::from_gbps(25);
+    }
+    let same = |counts: CongaCounts| {
+        let mut config = balancing(Forwarding::Conga);
+        config.forwarding.conga.counts = counts;
+        let of_seed = |seed: &u64| {
+            let mut net = Net::<2>::new(4, 6, &cables, &config, *seed);
+            net.send_many(Time::ZERO, 70, data(0, 2, 1_000));
+            net.send(ps(5_700_000), data(1, 3, 1_000));
+            net.run();
+            uplinks(&net, 4, 6..10).contains(&71)
+        };
+        (0..40).filter(of_seed).count()
+    };
+    assert_eq!(same(CongaCounts::Routed), 0);
+    // One in four of 40.
+    assert!((3..=20).contains(&same(CongaCounts::Sent)));
 }
 
 #[test]

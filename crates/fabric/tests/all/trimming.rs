@@ -1,9 +1,9 @@
 //! Trimming: headers that go on where payloads have no room.
 
-use crate::support::{Net, control, data, leaf_spine, plain, ps, star};
-use pathweave_fabric::DropReason;
-use pathweave_fabric::config::{EcnConfig, SwitchConfig, Thresholds, TrimConfig};
-use pathweave_units::{Bytes, Time, TrimmedAt};
+use crate::support::{Net, cable, control, data, leaf_spine, plain, ps, star};
+use pathweave_fabric::config::{EcnConfig, ExternalConfig, NdtConfig, SwitchConfig, Thresholds, TrimConfig};
+use pathweave_fabric::{DropReason, Lens, Look, Place, Queued, Span};
+use pathweave_units::{Bytes, Duration, Time, TrimmedAt};
 
 fn trimming(queue: u64, headers: u64, arriving: f64) -> SwitchConfig {
     let trim = TrimConfig {
@@ -141,6 +141,65 @@ fn a_mark_stays_where_the_payload_goes() {
     net.check_conservation();
     let both = |d: &&crate::support::Delivery| d.trimmed == Some(TrimmedAt::LastHop) && d.marked;
     assert!(net.delivered.iter().filter(both).count() > 5);
+}
+
+/// Marks are for what leaves more than so much behind it. A queue that is trimmed at 5,000 bytes leaves 4,000 behind at most
+/// while a packet is sent: from there on nothing is marked, below it something is, and never a header.
+#[test]
+fn marking_above_the_cap_marks_nothing() {
+    for (kmin, marks) in [(4_000, false), (3_999, true)] {
+        for arriving in [0.0, 0.5, 1.0] {
+            let mut config = trimming(5_000, 100_000, arriving);
+            config.ecn = EcnConfig {
+                enabled: true,
+                kmin: Bytes::new(kmin),
+                kmax: Bytes::new(kmin),
+                pmax: 1.0,
+                thresholds: Thresholds::Fixed,
+                ..EcnConfig::default()
+            };
+            let net = two_to_one(&config, 100, 1);
+            assert!(!trimmed_ids(&net).is_empty());
+            let marked = net.delivered.iter().filter(|d| d.marked);
+            assert!(marked.clone().all(|d| d.trimmed.is_none()), "{kmin} {arriving}");
+            assert_eq!(marked.count() > 0, marks, "{kmin} {arriving}");
+        }
+    }
+}
+
+/// What a middlebox sees: everything is data of one flow, but packet 20, an acknowledgement of what left at 0.
+fn look(id: &u32) -> Look {
+    match id {
+        20 => Look::Ack { flow: 7, echo: Time::ZERO },
+        _ => Look::Data { flow: 7, sent_at: Time::ZERO },
+    }
+}
+
+/// Hosts 0 and 1, of another site, send 10 packets each to host 2, behind a middlebox whose port has room for five: seven are taken
+/// out of its queue again. When all have left, the flow of host 0 is found congested. Nothing of it waits in the normal queue,
+/// so its next packet goes to the controlled one.
+#[test]
+fn a_middlebox_hears_of_what_is_trimmed_in_its_queue() {
+    let mut across = cable(3, 4, 400, 1_000);
+    across.span = Span::Wan { pfc: false };
+    let cables = [cable(0, 3, 100, 1_000), cable(1, 3, 100, 1_000), across, cable(2, 4, 100, 1_000)];
+    let mut net = Net::<2>::new(3, 2, &cables, &trimming(5_000, 100_000, 0.0), 1);
+    let lens = Lens { look, restamp: |_, _| {}, answer: |id| *id, answer_bytes: 64 };
+    let queued = Queued { there: Duration::ZERO, round_trip: Duration::from_us(10) };
+    let place = Place { site: 0, queued, of_host: [1, 1, 0].into() };
+    let external = ExternalConfig { ndt: Some(NdtConfig::default()), ..ExternalConfig::default() };
+    net.fabric.attach_middlebox(1, &external, lens, place);
+    net.send_many(Time::ZERO, 10, data(0, 2, 1_000));
+    net.send_many(Time::ZERO, 10, data(1, 2, 1_000));
+    net.send(Time::from_us(30), control(2, 0, 84));
+    net.send(Time::from_us(40), data(0, 2, 1_000));
+    net.run();
+    net.check_conservation();
+    assert_eq!(trimmed_ids(&net).len(), 7);
+    let stats = net.fabric.middlebox_stats(1).and_then(|stats| stats.ndt).expect("it throttles");
+    // Those that were trimmed had joined the queue as data; what is left of them is no data any more.
+    assert_eq!((stats.data_packets, stats.isolated_flows), (21, 1));
+    assert_eq!((stats.guarded_isolation, stats.controlled_packets), (0, 1));
 }
 
 #[test]

@@ -50,6 +50,7 @@ pub fn subjects() -> Vec<Subject> {
     all.extend(successors(Some(Recovery::GoBackN), after_recovery).map(|recovery| {
         let name = match recovery {
             Recovery::GoBackN => "go_back_n",
+            Recovery::GoBackNRepeated { .. } => "go_back_n_repeated",
             Recovery::SelectiveRepeat { .. } => "selective_repeat",
             Recovery::Timed { .. } => "timed",
             Recovery::PathOrder { .. } => "path_order",
@@ -70,7 +71,10 @@ pub fn subjects() -> Vec<Subject> {
 /// The recovery after this one. No wildcard: a new one does not compile before it has its place.
 fn after_recovery(recovery: &Recovery) -> Option<Recovery> {
     Some(match recovery {
-        Recovery::GoBackN => Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 4_096 },
+        Recovery::GoBackN => Recovery::GoBackNRepeated { repeat: Duration::from_us(4) },
+        Recovery::GoBackNRepeated { .. } => {
+            Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 4_096 }
+        }
         Recovery::SelectiveRepeat { .. } => Recovery::Timed { reorder_packets: 0, window_packets: 4_096 },
         Recovery::Timed { .. } => Recovery::PathOrder {
             window_packets: 4_096,

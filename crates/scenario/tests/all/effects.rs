@@ -314,6 +314,17 @@ fn a_partition_of_a_run_of_flows_is_said_to_do_nothing() {
     assert_eq!(notes(&["run.fidelity=flow", "run.calibrate=prefix"]), [""; 0]);
 }
 
+/// No listed scheme repeats NACKs of a gap. Where packets overtake one another and some are lost, it shows whether that is done, and
+/// how soon.
+#[test]
+fn when_a_gap_is_told_of_again_matters() {
+    let text = format!("scheme = \"ecmp\"\n{NETWORK}");
+    let after = |set: &str| outcome(&text, &[set.to_owned()]).expect("it runs");
+    let repeated = |us| after(&format!("scheme.recovery={{kind=\"go_back_n_repeated\", repeat=\"{us}us\"}}"));
+    let once = after("scheme.recovery={kind=\"go_back_n\"}");
+    assert!(repeated(4) != repeated(12) && repeated(4) != once && repeated(12) != once);
+}
+
 /// Four spines of 100, 100, 50 and 10 Mb/s: what real hosts do there can be simulated, and it is said what may be written.
 #[test]
 fn weave_with_a_window_for_each_path_fills_unequal_spines_better() {

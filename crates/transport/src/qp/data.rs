@@ -40,42 +40,8 @@ impl<P: Policy> Qp<P> {
     ) -> Option<Placement> {
         self.counters.data_received += 1;
         let expected = self.receive.recovery.expected();
-        if data.psn > expected + u64::from(MAX_WINDOW_PACKETS) * 2 {
-            self.counters.rare().malformed += 1;
+        if !self.is_wanted(now, data, path, ce, common) {
             return None;
-        }
-        if self.send.reads_out() > 0 {
-            // Even what is refused: its sender is there, and the answer may be behind it.
-            self.send.last_heard = now;
-        }
-        let arrival = self.receive.recovery.judge(data.psn);
-        if ce {
-            self.counters.marked_received += 1;
-            if arrival != Arrival::Duplicate || self.notifies_copies() {
-                self.notify_congestion(now, path, common);
-            }
-        }
-        match arrival {
-            Arrival::InOrder | Arrival::Ahead => {}
-            Arrival::Duplicate => {
-                self.counters.rare().duplicates += 1;
-                // The acknowledgement may have been lost.
-                self.acknowledge(now, data, path, ce, Haste::AtOnce, common);
-                return None;
-            }
-            Arrival::Refused { reason, tell } => {
-                match reason {
-                    NackReason::Sequence => self.counters.rare().sequence_drops += 1,
-                    _ => self.counters.rare().beyond_window_drops += 1,
-                }
-                if tell {
-                    self.nack(data.psn, path, reason, common);
-                    if self.receive.cnp.mode == CnpMode::OnMarkOrGap {
-                        self.notify_congestion(now, path, common);
-                    }
-                }
-                return None;
-            }
         }
         let mtu_payload = common.mtu_payload(self.num);
         if !self.receive.fits(data, mtu_payload) {
@@ -138,31 +104,50 @@ impl<P: Policy> Qp<P> {
         common: &mut Common,
     ) {
         self.counters.rare().trimmed_received += 1;
-        let expected = self.receive.recovery.expected();
-        if data.psn > expected + u64::from(MAX_WINDOW_PACKETS) * 2 {
+        if self.is_wanted(now, data, path, ce, common) {
+            self.receive.recovery.misses(now, data.psn);
+            self.nack_of(data.psn, path, NackReason::Trimmed(at), ce, common);
+        }
+    }
+
+    /// Whether loss recovery would take a packet, whole or trimmed. If not, it has been answered.
+    #[inline(always)]
+    fn is_wanted(&mut self, now: Time, data: &Data, path: PathId, ce: bool, common: &mut Common) -> bool {
+        if data.psn > self.receive.recovery.expected() + u64::from(MAX_WINDOW_PACKETS) * 2 {
             self.counters.rare().malformed += 1;
-            return;
+            return false;
         }
         if self.send.reads_out() > 0 {
+            // Even what is refused: its sender is there, and the answer may be behind it.
             self.send.last_heard = now;
         }
+        let arrival = self.receive.recovery.judge(now, data.psn);
         if ce {
             self.counters.marked_received += 1;
-            self.notify_congestion(now, path, common);
+            if arrival != Arrival::Duplicate || self.notifies_copies() {
+                self.notify_congestion(now, path, common);
+            }
         }
-        match self.receive.recovery.judge(data.psn) {
+        match arrival {
+            Arrival::InOrder | Arrival::Ahead => true,
             Arrival::Duplicate => {
                 self.counters.rare().duplicates += 1;
+                // The acknowledgement may have been lost.
                 self.acknowledge(now, data, path, ce, Haste::AtOnce, common);
-            }
-            Arrival::InOrder | Arrival::Ahead => {
-                self.receive.recovery.misses(data.psn);
-                self.nack_of(data.psn, path, NackReason::Trimmed(at), ce, common);
+                false
             }
             Arrival::Refused { reason, tell } => {
+                match reason {
+                    NackReason::Sequence => self.counters.rare().sequence_drops += 1,
+                    _ => self.counters.rare().beyond_window_drops += 1,
+                }
                 if tell {
                     self.nack(data.psn, path, reason, common);
+                    if self.receive.cnp.mode == CnpMode::OnMarkOrGap {
+                        self.notify_congestion(now, path, common);
+                    }
                 }
+                false
             }
         }
     }

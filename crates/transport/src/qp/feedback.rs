@@ -17,9 +17,11 @@ struct Arrived {
     cumulative: u64,
     psn: u64,
     sack: u64,
-    /// For an ACK: stamps of the packet that triggered it.
+    /// The packet that triggered it.
+    trigger: u64,
+    /// For an ACK: stamps of that packet.
     stamps: Option<Stamps>,
-    /// Packets that were marked, counted back from the newest.
+    /// Packets that were marked: if one, the trigger; of several, counted back from the newest.
     marked: u32,
 }
 
@@ -53,11 +55,13 @@ impl<P: Policy> Qp<P> {
         self.counters.acks_received += 1;
         let stamps = Stamps { sent_at: ack.echo_sent_at, received_at: ack.received_at, path };
         let rings = self.send.recovery.rings();
-        let is_news = rings.is_some() && self.send.flight.is_outstanding(ack.psn, ack.echo_sent_at);
+        let trigger = ack.trigger();
+        let is_news = rings.is_some() && self.send.flight.is_outstanding(trigger, ack.echo_sent_at);
         let arrived = Arrived {
             cumulative: ack.cumulative,
             psn: ack.psn,
             sack: ack.sack,
+            trigger,
             stamps: Some(stamps),
             marked: u32::from(ack.marked),
         };
@@ -97,10 +101,11 @@ impl<P: Policy> Qp<P> {
         let mut timed = false;
         let una = self.send.flight.una();
         let cumulative = arrived.cumulative.max(una);
-        // Those that were marked are the newest ones of this acknowledgement, the trigger first of all: known
-        // exactly when every packet or no packet was marked, and when each packet is acknowledged.
+        // One that was marked is the trigger, if only since a mark makes an acknowledgement leave at once where bytes count.
+        // Several are the newest ones of this acknowledgement. That is known exactly when every packet or no packet was
+        // marked, and when each packet is acknowledged.
         let mut unmarked = match arrived.marked {
-            0 => u32::MAX,
+            0 | 1 => u32::MAX,
             marked => self.count_news(arrived, cumulative).saturating_sub(marked),
         };
         if cumulative > una {
@@ -173,7 +178,7 @@ impl<P: Policy> Qp<P> {
         // the way, by a switch that measures from there on; what it says is as true.
         let stamps = arrived
             .stamps
-            .filter(|stamps| psn == arrived.psn && stamps.path == slot.path)
+            .filter(|stamps| psn == arrived.trigger && stamps.path == slot.path)
             .filter(|stamps| stamps.sent_at >= slot.sent_at && stamps.sent_at <= now);
         self.send.recovery.on_acked(&slot, stamps.is_some() || !slot.retransmitted);
         if let Some(recovery) = self.send.recovery.timed()
@@ -181,7 +186,7 @@ impl<P: Policy> Qp<P> {
         {
             self.send.measured(now, now - slot.sent_at);
         }
-        let marked = *unmarked == 0;
+        let marked = if arrived.marked == 1 { psn == arrived.trigger } else { *unmarked == 0 };
         *unmarked = unmarked.saturating_sub(1);
         let kind = FeedbackKind::Ack { timed: stamps.is_some(), marked };
         self.feedback(now, kind, psn, &slot, stamps, shared);
@@ -266,9 +271,20 @@ impl<P: Policy> Qp<P> {
             return;
         }
         self.counters.rare().nacks_received += 1;
-        let arrived =
-            Arrived { cumulative: nack.expected, psn: nack.psn, sack: nack.sack, stamps: None, marked: 0 };
-        let _measured = self.arrived(now, &arrived, common);
+        // A trim acknowledges nothing, so that no window grows by it: what has arrived besides, the next acknowledgement tells. But
+        // go-back-N must know where to go back to.
+        let is_trim = matches!(nack.reason, NackReason::Trimmed(_));
+        if !(is_trim && self.send.recovery.is_selective()) {
+            let arrived = Arrived {
+                cumulative: nack.expected,
+                psn: nack.psn,
+                sack: nack.sack,
+                trigger: nack.psn,
+                stamps: None,
+                marked: 0,
+            };
+            let _measured = self.arrived(now, &arrived, common);
+        }
         let culprit = match nack.reason {
             // What it complains of has arrived by now, by another copy.
             _ if !self.send.flight.contains(nack.psn) => None,
@@ -304,17 +320,16 @@ impl<P: Policy> Qp<P> {
         }
         self.counters.rare().trimmed += 1;
         self.send.recovery.on_nack(nack, &mut self.send.flight, &mut common.lost);
-        self.counters.rare().lost += common.lost.len() as u64;
-        for psn in common.lost.drain(..) {
-            let slot = *self.send.flight.slot(psn);
-            if psn == nack.psn {
-                let kind = FeedbackKind::Trimmed { at, marked: nack.marked };
-                let stamps = Stamps { sent_at: slot.sent_at, received_at: slot.sent_at, path };
-                self.feedback(now, kind, psn, &slot, Some(stamps), &mut common.shared);
-            } else {
-                self.feedback(now, FeedbackKind::Lost, psn, &slot, None, &mut common.shared);
-            }
+        if let Some(place) = common.lost.iter().position(|&psn| psn == nack.psn) {
+            common.lost.remove(place);
+            self.counters.rare().lost += 1;
+            let slot = *self.send.flight.slot(nack.psn);
+            let kind = FeedbackKind::Trimmed { at, marked: nack.marked };
+            let stamps = Stamps { sent_at: slot.sent_at, received_at: slot.sent_at, path };
+            self.feedback(now, kind, nack.psn, &slot, Some(stamps), &mut common.shared);
         }
+        // What go-back-N takes back with it.
+        self.tell_lost(now, FeedbackKind::Lost, common);
     }
 
     fn recover(&mut self, now: Time, nack: &Nack, common: &mut Common) {

@@ -43,21 +43,8 @@ impl<P: Policy> Qp<P> {
         if !self.connected || self.health == Health::BackingOff {
             return Outcome::Nothing;
         }
-        let Some(candidate) = self.send.candidate() else { return Outcome::Nothing };
-        let mtu_payload = common.mtu_payload(self.num);
-        let message = self.send.message(&candidate);
-        let data = message.packet(candidate.psn, candidate.msn, mtu_payload, candidate.retransmit, now);
-        let wire_bytes = common.sizes.of_data(common.config.framing, &data);
-        let inflight_packets = self.send.flight.inflight_packets();
-        let want = Want {
-            psn: data.psn,
-            payload_bytes: u32::from(data.len),
-            wire_bytes,
-            msn: data.msn,
-            retransmit: data.retransmit,
-            inflight_packets,
-            inflight_bytes: self.send.flight.inflight_bytes(),
-        };
+        let Some((candidate, data, want)) = self.next_packet(now, common) else { return Outcome::Nothing };
+        let Want { wire_bytes, inflight_packets, .. } = want;
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         let grant = self.policy.poll_send(now, &want, &mut cx);
         let (Grant::Send(path) | Grant::Control(path) | Grant::Copy { path, .. }) = grant else {
@@ -73,6 +60,25 @@ impl<P: Policy> Qp<P> {
             Grant::Copy { psn, .. } => Outcome::Copy(psn, path),
             _ => Outcome::Send(Granted { candidate, data, path, wire_bytes, inflight_packets }),
         }
+    }
+
+    /// The packet that would leave next, and what the policy is asked of it.
+    #[inline(always)]
+    fn next_packet(&mut self, now: Time, common: &Common) -> Option<(Candidate, Data, Want)> {
+        let candidate = self.send.candidate()?;
+        let mtu_payload = common.mtu_payload(self.num);
+        let message = self.send.message(&candidate);
+        let data = message.packet(candidate.psn, candidate.msn, mtu_payload, candidate.retransmit, now);
+        let want = Want {
+            psn: data.psn,
+            payload_bytes: u32::from(data.len),
+            wire_bytes: common.sizes.of_data(common.config.framing, &data),
+            msn: data.msn,
+            retransmit: data.retransmit,
+            inflight_packets: self.send.flight.inflight_packets(),
+            inflight_bytes: self.send.flight.inflight_bytes(),
+        };
+        Some((candidate, data, want))
     }
 
     /// The policy wants to be asked again later.
@@ -134,21 +140,8 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Whether another packet could leave, if not now then after a while, without word from the other end.
-    #[cold]
     fn could_send_more(&mut self, now: Time, common: &mut Common) -> bool {
-        let Some(candidate) = self.send.candidate() else { return false };
-        let message = self.send.message(&candidate);
-        let (psn, msn, retransmit) = (candidate.psn, candidate.msn, candidate.retransmit);
-        let data = message.packet(psn, msn, common.mtu_payload(self.num), retransmit, now);
-        let want = Want {
-            psn,
-            payload_bytes: u32::from(data.len),
-            wire_bytes: common.sizes.of_data(common.config.framing, &data),
-            msn,
-            retransmit,
-            inflight_packets: self.send.flight.inflight_packets(),
-            inflight_bytes: self.send.flight.inflight_bytes(),
-        };
+        let Some((_, _, want)) = self.next_packet(now, common) else { return false };
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         self.policy.poll_send(now, &want, &mut cx) != Grant::Blocked
     }

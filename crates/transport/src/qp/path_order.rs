@@ -51,7 +51,7 @@ impl<P: Policy> Qp<P> {
         if stamps.sent_at > now {
             return;
         }
-        let of = Transmission { sent_at: stamps.sent_at, psn: ack.psn, qp: self.num };
+        let of = Transmission { sent_at: stamps.sent_at, psn: ack.trigger(), qp: self.num };
         let heard = Heard { of, rtt: stamps.rtt(now), one_way_ps: stamps.one_way_ps() };
         if let Some(rings) = common.rings_mut() {
             rings.heard(now, group, path, &heard);

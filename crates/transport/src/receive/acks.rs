@@ -113,8 +113,12 @@ impl AckState {
             return true;
         }
         let (expected, held) = (receiver.expected(), self.held.psn);
-        if psn < expected || held < expected {
+        if held < expected {
             return true;
+        }
+        if psn < expected {
+            // It is named by its distance from the one held.
+            return held - psn < REACH;
         }
         let lowest = psn.min(held.saturating_sub(u64::from(self.span)).max(expected));
         psn.max(held) - lowest < REACH
@@ -145,17 +149,19 @@ impl AckState {
         self.due
     }
 
-    /// The acknowledgement of all that was noted, `trigger` last of all, and its path. It answers `trigger`, or what is
-    /// held if only that shows it. Starts over.
+    /// The acknowledgement of all that was noted, `trigger` last of all, and its path. It answers `trigger`; its bitmap looks
+    /// back from what is held if only that shows it. Starts over.
     #[inline]
-    pub(crate) fn take(&mut self, mut trigger: Trigger, receiver: &Receiver) -> (Ack, PathId) {
-        if self.packets > 1 && self.held.psn > trigger.psn && self.held.psn >= receiver.expected() {
-            trigger = self.held;
-        }
+    pub(crate) fn take(&mut self, trigger: Trigger, receiver: &Receiver) -> (Ack, PathId) {
+        let is_ahead =
+            self.packets > 1 && self.held.psn > trigger.psn && self.held.psn >= receiver.expected();
+        let psn = if is_ahead { self.held.psn } else { trigger.psn };
+        debug_assert!(psn - trigger.psn < REACH, "what is further away is told before");
         let ack = Ack {
             cumulative: receiver.expected(),
-            psn: trigger.psn,
-            sack: receiver.sack(trigger.psn),
+            psn,
+            back: (psn - trigger.psn) as u8,
+            sack: receiver.sack(psn),
             echo_sent_at: trigger.sent_at,
             received_at: trigger.received_at,
             packets: self.packets,
@@ -199,7 +205,7 @@ mod tests {
             received_at: Time::from_us(psn),
         };
         for psn in 0..3 {
-            assert_eq!(receiver.judge(psn), Arrival::InOrder);
+            assert_eq!(receiver.judge(Time::ZERO, psn), Arrival::InOrder);
             receiver.accept(psn);
             assert_eq!(acks.note(psn == 1), psn == 2);
             if psn < 2 {
@@ -269,13 +275,48 @@ mod tests {
             }
         }
         let (ack, _) = acks.take(at(81), &receiver);
-        assert_eq!((ack.psn, ack.sack & 0xfff), (90, 0b1110_0000_0001));
+        assert_eq!((ack.psn, ack.trigger(), ack.sack & 0xfff), (90, 81, 0b1110_0000_0001));
         // What has arrived in order meanwhile needs no bitmap.
         receiver.accept(91);
         assert!(!acks.note(false));
         acks.hold(at(91));
         (0..66).filter(|&psn| psn != 66).for_each(|psn| receiver.accept(psn));
-        assert_eq!((receiver.expected(), acks.can_tell(3, &receiver)), (67, true));
+        // It can name a trigger within the reach of its bitmap: 91 - 63.
+        assert_eq!(receiver.expected(), 67);
+        assert_eq!([27, 28].map(|psn| acks.can_tell(psn, &receiver)), [false, true]);
+    }
+
+    /// 12 is held, unmarked, when 11 comes late and marked: stamps, path and mark are those of 11, and the bitmap tells of 12.
+    #[test]
+    fn the_packet_that_causes_an_acknowledgement_is_named_though_another_is_ahead() {
+        let policy = AckPolicy::by_bytes(Bytes::new(16_384), Duration::from_us(100));
+        let mut receiver =
+            Receiver::new(Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 100 });
+        let mut acks = AckState::new(policy);
+        let mut arrives = |psn: u64, marked: bool| {
+            receiver.accept(psn);
+            assert!(!acks.note(marked));
+            let trigger = Trigger {
+                psn,
+                path: PathId(psn as u16),
+                sent_at: Time::from_ns(psn),
+                received_at: Time::from_us(psn),
+            };
+            let new = New { wire_bytes: 4_150, marked, asks: false, has_gap: receiver.has_gap() };
+            if acks.note_new(new) {
+                Some(acks.take(trigger, &receiver))
+            } else {
+                acks.hold(trigger);
+                None
+            }
+        };
+        // The first is answered by itself.
+        assert!(arrives(0, false).is_some() && arrives(12, false).is_none());
+        let (ack, path) = arrives(11, true).expect("it was marked");
+        // 12, 11, and 0 twelve back.
+        assert_eq!((ack.cumulative, ack.psn, ack.back, ack.sack), (1, 12, 1, 0b1_0000_0000_0011));
+        assert_eq!((ack.packets, ack.marked, ack.trigger(), path), (2, 1, 11, PathId(11)));
+        assert_eq!((ack.echo_sent_at, ack.received_at), (Time::from_ns(11), Time::from_us(11)));
     }
 
     #[test]

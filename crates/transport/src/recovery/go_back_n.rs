@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use pathweave_units::Time;
+use pathweave_units::{Duration, Time};
 use pathweave_wire::{Nack, NackReason};
 
 use super::{Arrival, arrived_in_order};
@@ -33,14 +33,19 @@ impl Sender {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Receiver {
     expected: u64,
-    /// The sender has been told of the gap at `expected`.
-    complained: bool,
+    /// From when on the sender is to be told of the gap at `expected`: at once, then perhaps never again.
+    tell_from: Time,
+    /// After which time it is told again; `None`: it is not.
+    repeat: Option<Duration>,
 }
 
 impl Receiver {
+    pub(super) fn new(repeat: Option<Duration>) -> Self {
+        Receiver { expected: 0, tell_from: Time::ZERO, repeat }
+    }
     pub(super) fn expected(&self) -> u64 {
         self.expected
     }
@@ -60,26 +65,31 @@ impl Receiver {
     pub(super) fn has_gap(&self) -> bool {
         false
     }
-    pub(super) fn judge(&mut self, psn: u64) -> Arrival {
+    pub(super) fn judge(&mut self, now: Time, psn: u64) -> Arrival {
         if psn == self.expected {
             Arrival::InOrder
         } else if psn < self.expected {
             Arrival::Duplicate
         } else {
-            let tell = !self.complained;
-            self.complained = true;
+            let tell = now >= self.tell_from;
+            if tell {
+                self.told(now);
+            }
             Arrival::Refused { reason: NackReason::Sequence, tell }
         }
     }
     /// The sender is told of the packet at the gap.
-    pub(super) fn misses(&mut self, psn: u64) {
+    pub(super) fn misses(&mut self, now: Time, psn: u64) {
         debug_assert_eq!(psn, self.expected);
-        self.complained = true;
+        self.told(now);
+    }
+    fn told(&mut self, now: Time) {
+        self.tell_from = self.repeat.map_or(Time::MAX, |repeat| now.saturating_add(repeat));
     }
     pub(super) fn accept(&mut self, psn: u64) {
         debug_assert_eq!(psn, self.expected);
         self.expected = psn + 1;
-        self.complained = false;
+        self.tell_from = Time::ZERO;
     }
     pub(super) fn sack(&self, psn: u64) -> u64 {
         arrived_in_order(psn, self.expected)
@@ -90,16 +100,31 @@ impl Receiver {
 mod tests {
     use super::*;
 
+    const fn told(tell: bool) -> Arrival {
+        Arrival::Refused { reason: NackReason::Sequence, tell }
+    }
+
     #[test]
     fn one_complaint_a_gap() {
-        let mut receiver = Receiver::default();
+        let mut receiver = Receiver::new(None);
         receiver.accept(0);
-        let told = |tell| Arrival::Refused { reason: NackReason::Sequence, tell };
-        assert_eq!([2, 3, 2].map(|psn| receiver.judge(psn)), [told(true), told(false), told(false)]);
-        assert_eq!(receiver.judge(1), Arrival::InOrder);
+        let mut judge = |us, psn| receiver.judge(Time::from_us(us), psn);
+        assert_eq!([judge(1, 2), judge(2, 3), judge(99, 2)], [told(true), told(false), told(false)]);
+        assert_eq!(judge(99, 1), Arrival::InOrder);
         receiver.accept(1);
-        assert_eq!(receiver.judge(3), told(true));
-        assert_eq!(receiver.judge(1), Arrival::Duplicate);
+        let mut judge = |us, psn| receiver.judge(Time::from_us(us), psn);
+        assert_eq!([judge(100, 3), judge(100, 1)], [told(true), Arrival::Duplicate]);
         assert_eq!(receiver.sack(4), 0b11_000);
+    }
+
+    #[test]
+    fn a_complaint_again_after_a_while() {
+        let mut receiver = Receiver::new(Some(Duration::from_us(4)));
+        let mut judge = |us, psn| receiver.judge(Time::from_us(us), psn);
+        assert_eq!([judge(0, 2), judge(3, 3), judge(4, 4)], [told(true), told(false), told(true)]);
+        assert_eq!([judge(7, 5), judge(8, 6)], [told(false), told(true)]);
+        // Another gap is told of at once.
+        receiver.accept(0);
+        assert_eq!(receiver.judge(Time::from_us(9), 2), told(true));
     }
 }

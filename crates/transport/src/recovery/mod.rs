@@ -69,7 +69,9 @@ impl Sender {
     }
     pub(crate) fn new(recovery: Recovery) -> Self {
         match recovery {
-            Recovery::GoBackN => Sender::Other(OtherSender::GoBackN(go_back_n::Sender)),
+            Recovery::GoBackN | Recovery::GoBackNRepeated { .. } => {
+                Sender::Other(OtherSender::GoBackN(go_back_n::Sender))
+            }
             Recovery::SelectiveRepeat { reorder_packets, .. } => {
                 Sender::SelectiveRepeat(selective_repeat::Sender::new(reorder_packets))
             }
@@ -171,7 +173,8 @@ pub(crate) enum Receiver {
 impl Receiver {
     pub(crate) fn new(recovery: Recovery) -> Self {
         match recovery {
-            Recovery::GoBackN => Receiver::GoBackN(go_back_n::Receiver::default()),
+            Recovery::GoBackN => Receiver::GoBackN(go_back_n::Receiver::new(None)),
+            Recovery::GoBackNRepeated { repeat } => Receiver::GoBackN(go_back_n::Receiver::new(Some(repeat))),
             Recovery::SelectiveRepeat { window_packets, reorder_packets }
             | Recovery::Timed { window_packets, reorder_packets } => Receiver::SelectiveRepeat(
                 selective_repeat::Receiver::new(window_of(window_packets), reorder_packets),
@@ -226,13 +229,16 @@ impl Receiver {
     }
     /// Judges a packet; takes note only of having complained about it.
     #[inline]
-    pub(crate) fn judge(&mut self, psn: u64) -> Arrival {
-        both!(self, kind => kind.judge(psn))
+    pub(crate) fn judge(&mut self, now: Time, psn: u64) -> Arrival {
+        match self {
+            Receiver::GoBackN(receiver) => receiver.judge(now, psn),
+            Receiver::SelectiveRepeat(receiver) => receiver.judge(psn),
+        }
     }
     /// A packet that was judged `InOrder` or `Ahead` is not there, and the sender will be told so.
-    pub(crate) fn misses(&mut self, psn: u64) {
+    pub(crate) fn misses(&mut self, now: Time, psn: u64) {
         match self {
-            Receiver::GoBackN(receiver) => receiver.misses(psn),
+            Receiver::GoBackN(receiver) => receiver.misses(now, psn),
             Receiver::SelectiveRepeat(_) => {}
         }
     }

@@ -59,7 +59,18 @@ fn body() -> impl Strategy<Value = Body> {
     let ack = (number(), number(), sack(), time(), time(), any::<u16>(), any::<u16>()).prop_map(
         |(cumulative, psn, sack, echo_sent_at, received_at, packets, marked)| {
             let notices = if packets == 1 { Notices::Paused } else { Notices::Welcome };
-            Body::Ack(Ack { cumulative, psn, sack, echo_sent_at, received_at, packets, marked, notices })
+            let back = (marked % 256) as u8;
+            Body::Ack(Ack {
+                cumulative,
+                psn,
+                back,
+                sack,
+                echo_sent_at,
+                received_at,
+                packets,
+                marked,
+                notices,
+            })
         },
     );
     let reason = prop_oneof![

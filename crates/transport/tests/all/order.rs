@@ -10,8 +10,10 @@ use pathweave_policy::{
 use pathweave_transport::{
     Buffer, Endpoint, EndpointConfig, Event, Gate, Op, QpConfig, ReceiveMode, Transmit, WorkRequest,
 };
-use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Time};
-use pathweave_wire::{Ack, Body, Cause, Control, Data, Missing, Notices, Operation, Segment};
+use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Time, TrimmedAt};
+use pathweave_wire::{
+    Ack, Body, Cause, Control, Data, Missing, Nack, NackReason, Notices, Operation, Segment,
+};
 
 const MTU: u16 = 1_000;
 
@@ -256,6 +258,7 @@ fn ack(psn: u64, cumulative: u64, sent_at: Time, now: Time, marked: u16) -> Body
     Body::Ack(Ack {
         cumulative,
         psn,
+        back: 0,
         sack: 1,
         echo_sent_at: sent_at,
         received_at: now,
@@ -313,6 +316,57 @@ fn a_copy_is_accounted_apart() {
     end.at(9).arrives(4, ack(2, 3, at(4), at(8), 0), false);
     let done = std::iter::from_fn(|| end.endpoint.poll_event()).filter(|e| matches!(e, Event::Completion(_)));
     assert_eq!(done.count(), 1);
+}
+
+/// Four packets on paths of their own, one a microsecond.
+fn four_on_their_way() -> End {
+    let mut end = End::new((0..4).map(|path| Grant::Send(PathId(path))), CnpMode::Off);
+    end.post(4);
+    for us in 0..4 {
+        end.at(us).send().expect("granted");
+    }
+    end
+}
+
+/// 1 and 3 waited to be told when 2 came late, and marked: the acknowledgement looks back from 3 and is that of 2. Its own mark and
+/// stamps are not those of the others, whose paths it says nothing of.
+#[test]
+fn the_mark_is_that_of_the_packet_that_caused_the_acknowledgement() {
+    let mut end = four_on_their_way();
+    let Body::Ack(of_three) = ack(3, 0, Time::from_us(2), Time::from_us(9), 1) else { unreachable!() };
+    let late = Ack { back: 1, sack: 0b111, packets: 3, ..of_three };
+    end.at(10).arrives(2, Body::Ack(late), false);
+    let told = |timed, marked| FeedbackKind::Ack { timed, marked };
+    let log = [
+        (told(false, false), PathId(1), 1),
+        (told(true, true), PathId(2), 2),
+        (told(false, false), PathId(3), 3),
+    ];
+    assert_eq!(end.policy().log, log);
+    // An acknowledgement of 3 itself is no news of it, but of its path.
+    end.at(11).arrives(3, ack(3, 0, Time::from_us(3), Time::from_us(10), 1), false);
+    assert_eq!(end.policy().log[3..], [(FeedbackKind::Heard { marked: true }, PathId(3), 0)]);
+    // Marked, not news itself, and the first to tell of 0: the mark is not that of 0.
+    end.at(12).arrives(3, ack(3, 4, Time::from_us(3), Time::from_us(11), 1), false);
+    let heard = (FeedbackKind::Heard { marked: true }, PathId(3), 0);
+    assert_eq!(end.policy().log[4..], [(told(false, false), PathId(0), 0), heard]);
+}
+
+/// The refusal of a trimmed packet is no acknowledgement: no window may grow by what it says has arrived. The next acknowledgement
+/// says it again.
+#[test]
+fn a_trimmed_packet_acknowledges_nothing() {
+    let mut end = four_on_their_way();
+    let reason = NackReason::Trimmed(TrimmedAt::OnTheWay);
+    let nack = Nack { expected: 1, psn: 3, sack: 0b0110, reason, marked: false };
+    end.at(10).arrives(3, Body::Nack(nack), false);
+    let trimmed = FeedbackKind::Trimmed { at: TrimmedAt::OnTheWay, marked: false };
+    assert_eq!(end.policy().log, [(trimmed, PathId(3), 3)]);
+    assert_eq!(end.endpoint.inflight(end.qp).expect("there").0, 3);
+    end.at(11).arrives(2, ack(2, 3, Time::from_us(2), Time::from_us(10), 0), false);
+    let told = |timed| FeedbackKind::Ack { timed, marked: false };
+    let log = [(told(false), PathId(0), 0), (told(false), PathId(1), 1), (told(true), PathId(2), 2)];
+    assert_eq!(end.policy().log[1..], log);
 }
 
 #[test]

@@ -128,6 +128,7 @@ pub(crate) fn any_body(choices: &mut Choices<'_>, aim: &Aim) -> (Body, PathId) {
         8..=11 => Body::Ack(Ack {
             cumulative: choices.number(aim.own_psn),
             psn: choices.number(aim.own_psn),
+            back: choices.number(0) as u8,
             sack: choices.bits(),
             echo_sent_at: choices.time(aim.now),
             received_at: choices.time(aim.now),

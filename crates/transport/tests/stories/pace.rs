@@ -108,6 +108,7 @@ fn a_stamp_renewed_on_the_way_measures_from_there() {
     let ack = Ack {
         cumulative: 1,
         psn: 0,
+        back: 0,
         sack: 1,
         echo_sent_at: Time::from_us(500),
         received_at: Time::from_us(503),

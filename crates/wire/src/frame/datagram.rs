@@ -307,8 +307,12 @@ impl<'a> Datagram<'a> {
                 if flags & !allowed != 0 {
                     return Err(ParseError::Flags { flags, allowed });
                 }
-                // ACK_CUMULATIVE and NACK_EXPECTED are at the same place.
-                zero("high byte of the acknowledged PSN", extension[ext::ACK_CUMULATIVE].into())
+                let first = extension[ext::ACK_BACK];
+                match nack_reason(self.standard()[0]) {
+                    None if first <= Ack::MAX_BACK => Ok(()),
+                    None => Err(ParseError::Trigger(first)),
+                    Some(_) => zero("high byte of the expected PSN", first.into()),
+                }
             }
             Opcode::Missing => match u64_at(extension, ext::MISSING_BITS) & 1 {
                 0 => Err(ParseError::NothingMissing(u24_at(self.bytes, bth::PSN))),
@@ -365,8 +369,9 @@ fn key(standard: &[u8], high: u32) -> u64 {
 
 fn ack(extension: &[u8], psn: u64, near: u64) -> Ack {
     Ack {
-        cumulative: extend_psn(u24_at(extension, ext::ACK_CUMULATIVE + 1), near),
+        cumulative: extend_psn(u24_at(extension, ext::ACK_CUMULATIVE), near),
         psn,
+        back: extension[ext::ACK_BACK],
         sack: u64_at(extension, ext::ACK_SACK),
         echo_sent_at: time_at(extension, ext::ACK_ECHO_SENT_AT),
         received_at: time_at(extension, ext::ACK_RECEIVED_AT),

@@ -97,6 +97,7 @@ fn fields_lie_where_the_document_says() {
         COMMON_LEN,
         ACK_EXT_LEN,
         &[
+            ("back", ext::ACK_BACK),
             ("cumulative", ext::ACK_CUMULATIVE),
             ("packets", ext::ACK_PACKETS),
             ("marked", ext::ACK_MARKED),

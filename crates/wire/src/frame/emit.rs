@@ -88,6 +88,9 @@ pub(super) fn check(segment: &Segment) -> Result<(), EmitError> {
     if let Body::Missing(Missing { missing, .. }) = segment.body {
         at_most("packets before the first that is missing", missing.trailing_zeros().into(), 0)?;
     }
+    if let Body::Ack(ack) = &segment.body {
+        at_most("distance from the acknowledged PSN to the trigger", ack.back.into(), Ack::MAX_BACK.into())?;
+    }
     if let Body::Data(data) = &segment.body {
         let (offset, len) = (u64::from(data.offset), u64::from(data.len));
         match data.op {
@@ -245,7 +248,8 @@ fn emit_reth(address: u64, rkey: u64, length: u32, out: &mut [u8]) {
 
 fn emit_ack(ack: &Ack, out: &mut [u8]) {
     out[ext::FLAGS] = if ack.notices == Notices::Paused { flag::PAUSED } else { 0 };
-    put_u24(out, ext::ACK_CUMULATIVE + 1, wire_psn(ack.cumulative));
+    out[ext::ACK_BACK] = ack.back;
+    put_u24(out, ext::ACK_CUMULATIVE, wire_psn(ack.cumulative));
     put(out, ext::ACK_PACKETS, ack.packets.to_be_bytes());
     put(out, ext::ACK_MARKED, ack.marked.to_be_bytes());
     put(out, ext::ACK_SACK, ack.sack.to_be_bytes());

@@ -116,6 +116,9 @@ pub enum ParseError {
     /// A list of missing packets that does not begin with one.
     #[error("bit 0 of the missing packets is 0, but PSN {0} is said to be the first of them")]
     NothingMissing(u32),
+    /// An acknowledgement whose trigger is beyond its bitmap.
+    #[error("the packet that triggered the acknowledgement is {0} before its PSN, expected 0 to 63")]
+    Trigger(u8),
     /// Something that must be zero is not.
     #[error("{field} is {value:#x}, expected 0")]
     Reserved {

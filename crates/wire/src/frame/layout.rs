@@ -84,7 +84,8 @@ pub(crate) mod ext {
     pub(crate) const DATA_SENT_AT: usize = 20;
     pub(crate) const DATA_RECEIVE: usize = 28;
 
-    pub(crate) const ACK_CUMULATIVE: usize = 8;
+    pub(crate) const ACK_BACK: usize = 8;
+    pub(crate) const ACK_CUMULATIVE: usize = 9;
     pub(crate) const ACK_PACKETS: usize = 12;
     pub(crate) const ACK_MARKED: usize = 14;
     pub(crate) const ACK_SACK: usize = 16;

@@ -202,6 +202,7 @@ mod tests {
         let ack = Ack {
             cumulative: 0x100_0000,
             psn: 9,
+            back: 0,
             sack: 1,
             echo_sent_at: Time::ZERO,
             received_at: Time::ZERO,

@@ -129,6 +129,7 @@ fn acknowledgement_across_a_wrap_of_the_psn() {
         body: Body::Ack(Ack {
             cumulative: 0x200_0005,
             psn: 0x1ff_fffe,
+            back: 0,
             sack: !0x10,
             echo_sent_at: Time::from_ps(1_000_001),
             received_at: Time::from_us(2),
@@ -249,6 +250,7 @@ fn acknowledgement_that_pauses_notices() {
     let ack = Ack {
         cumulative: 0x200_0005,
         psn: 0x1ff_fffe,
+        back: 0,
         sack: !0x10,
         echo_sent_at: Time::from_ps(1_000_001),
         received_at: Time::from_us(2),

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use pathweave_units::{Duration, Time};
 
-use super::{NsccConfig, NsccProfile, TARGET};
+use super::{COLLAPSE_DELAY, NsccConfig, NsccProfile, TARGET};
 use crate::PolicyEnv;
 
 /// The network for which increases are given: 100 Gb/s and 12 us, of which the product is 150,000 bytes.
@@ -116,7 +116,7 @@ impl Law {
                 decrease: config.decrease,
                 max_decrease: config.max_decrease,
                 gain: config.delay_gain,
-                collapse_delay: config.collapse_delay * target,
+                collapse_delay: config.collapse_delay.unwrap_or(COLLAPSE_DELAY) * target,
                 collapse_share: config.collapse_share,
                 apply_bytes: config.apply_packets * f64::from(env.mtu_wire_bytes),
                 max_bdp: config.max_bdp,
@@ -139,6 +139,13 @@ impl Law {
     }
     pub(super) fn base_rtt(&self) -> Duration {
         self.base_rtt
+    }
+
+    /// The queue pair opens.
+    pub(super) fn begin(&mut self, now: Time) {
+        if self.params.profile == NsccProfile::Ue10 {
+            (self.last_applied, self.last_decrease) = (now, now);
+        }
     }
 
     pub(super) fn on_sent(&mut self, wire_bytes: u32) {
@@ -238,7 +245,7 @@ impl Law {
         let mut done = false;
         if self.ignored < self.to_ignore && marked {
             done = true;
-        } else if now > self.adapt_at {
+        } else if self.is_adapt_due(now) {
             let severe = self.trimmed || is_trim || delay > self.params.collapse_delay;
             let little = (self.achieved as f64) < self.max_window as f64 * self.params.collapse_share;
             if self.adapt_at > Time::ZERO && severe && little {
@@ -255,6 +262,13 @@ impl Law {
             (self.earned, self.received) = (0.0, 0);
         }
         done
+    }
+
+    fn is_adapt_due(&self, now: Time) -> bool {
+        match self.params.profile {
+            NsccProfile::Htsim => now > self.adapt_at,
+            NsccProfile::Ue10 => now >= self.adapt_at,
+        }
     }
 
     /// A packet was trimmed that left so long ago.

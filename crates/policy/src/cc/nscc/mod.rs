@@ -23,8 +23,8 @@ use super::{CongestionControl, Permit};
 use crate::error::check;
 use crate::fluid::{Control, Controls};
 use crate::{
-    Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, Sent,
-    Want, WhenFull,
+    Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, Member, PolicyCx, PolicyEnv,
+    Sent, Want, WhenFull,
 };
 use law::{Acked, Law};
 
@@ -60,8 +60,10 @@ pub struct NsccConfig {
     pub max_decrease: f64,
     /// Weight of the newest queueing delay in its average (0.0125).
     pub delay_gain: f64,
-    /// Quick adapt: a queueing delay of more than this many targets is as bad as a trim (4).
-    pub collapse_delay: f64,
+    /// Quick adapt: a queueing delay of more than this many targets is as bad as a trim. Absent: 4; with profile "ue1.0" no delay
+    /// is where switches trim.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub collapse_delay: Option<f64>,
     /// Quick adapt: only if less than this share of the largest window came through (0.125).
     pub collapse_share: f64,
     /// Packets acknowledged after which increases are applied (8).
@@ -81,7 +83,7 @@ pub enum NsccProfile {
     #[cfg_attr(feature = "serde", serde(rename = "htsim"))]
     Htsim,
     /// The specification's, as known at second hand: without a measurement the window does not move; a loss takes its bytes from
-    /// the window; where switches trim, delay alone does not make it collapse.
+    /// the window; where switches trim, delay alone does not make it collapse. Times start when the queue pair opens.
     #[cfg_attr(feature = "serde", serde(rename = "ue1.0"))]
     Ue10,
 }
@@ -100,7 +102,7 @@ impl Default for NsccConfig {
             decrease: 0.8,
             max_decrease: 0.5,
             delay_gain: 0.0125,
-            collapse_delay: 4.0,
+            collapse_delay: None,
             collapse_share: 0.125,
             apply_packets: 8.0,
             max_bdp: 1.5,
@@ -111,6 +113,10 @@ impl Default for NsccConfig {
 /// Target where switches trim, and where they do not.
 const TARGET_WITH_TRIMS: f64 = 0.75;
 const TARGET: f64 = 1.0;
+
+/// Queueing delay that is as bad as a trim, in targets, and one that there never is.
+const COLLAPSE_DELAY: f64 = 4.0;
+const NO_DELAY: f64 = f64::INFINITY;
 
 impl Controls for NsccConfig {
     fn control(&self) -> Control {
@@ -123,7 +129,7 @@ impl Adapt for NsccConfig {
         if fabric.when_full == WhenFull::Trim {
             self.delay_target.get_or_insert(TARGET_WITH_TRIMS);
             if self.profile == NsccProfile::Ue10 {
-                self.collapse_delay = f64::MAX;
+                self.collapse_delay.get_or_insert(NO_DELAY);
             }
         }
     }
@@ -158,7 +164,9 @@ impl NsccConfig {
         check(most, "max_decrease", self.max_decrease, "more than 0, less than 1")?;
         positive("delay_gain", self.delay_gain, 1.0, "more than 0, at most 1")?;
         let targets = "1 to 1000 (targets)";
-        check((1.0..=1e3).contains(&self.collapse_delay), "collapse_delay", self.collapse_delay, targets)?;
+        if let Some(delay) = self.collapse_delay {
+            check((1.0..=1e3).contains(&delay), "collapse_delay", delay, targets)?;
+        }
         let share = (0.0..=1.0).contains(&self.collapse_share);
         check(share, "collapse_share", self.collapse_share, "0 (never collapses) to 1")?;
         positive("apply_packets", self.apply_packets, 1e6, "more than 0, at most 1000000")?;
@@ -220,7 +228,10 @@ impl Nscc {
 }
 
 impl CongestionControl for Nscc {
-    crate::ignores!(on_open, on_close, on_timer);
+    crate::ignores!(on_close, on_timer);
+    fn on_open(&mut self, now: Time, _member: &Member, _cx: &mut PolicyCx<'_>) {
+        self.law.begin(now);
+    }
     #[inline]
     fn permit(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
         self.settle();
@@ -238,6 +249,8 @@ impl CongestionControl for Nscc {
             FeedbackKind::Ack { timed, marked } => {
                 self.heard(now, bytes, timed.then_some(feedback.rtt), marked);
             }
+            // The packet that caused this acknowledgement was told of before: it measures nothing, but its mark counts.
+            FeedbackKind::Heard { marked } => self.heard(now, 0, None, marked),
             FeedbackKind::Trimmed { .. } => {
                 self.settle();
                 self.law.on_trim(now, bytes, feedback.rtt);

@@ -178,6 +178,61 @@ fn profiles_differ_in_losses_and_in_what_was_not_measured() {
     }
 }
 
+/// Quick adapt is due 24 us after the last one: at that instant in the specification, after it in uet-htsim, where the constant
+/// step is all that comes then.
+#[test]
+fn profiles_differ_in_the_instant_at_which_quick_adapt_is_due() {
+    for (profile, window) in [(NsccProfile::Htsim, 100_614), (NsccProfile::Ue10, 20_000)] {
+        let config = NsccConfig { profile, ..NsccConfig::default() };
+        let mut law = Law::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
+        law.set_achieved(20_000, 60_000);
+        law.on_ack(Time::from_us(1_024), &acked(0, US(49), true));
+        assert_eq!(law.window_bytes(), window, "{profile:?}");
+    }
+}
+
+/// A queue pair that opens at 1,000 us: uet-htsim's constant step comes with the first acknowledgement, the specification's a
+/// round trip after the opening.
+#[test]
+fn profiles_differ_in_when_time_begins() {
+    for (profile, step) in [(NsccProfile::Htsim, 614), (NsccProfile::Ue10, 0)] {
+        let config = NsccConfig { profile, ..NsccConfig::default() };
+        let mut law = Law::new(&config, &env(US(12), 4_096));
+        law.begin(Time::from_us(1_000));
+        law.on_timeout(125_000);
+        assert_eq!(law.window_bytes(), 100_000);
+        law.on_ack(Time::from_us(1_012), &acked(0, US(13), true));
+        assert_eq!(law.window_bytes(), 100_000 + step, "{profile:?}");
+        law.on_ack(Time::from_us(1_013), &acked(0, US(13), true));
+        assert_eq!(law.window_bytes(), 100_614);
+    }
+}
+
+/// Where switches trim, a delay of five targets makes the window collapse in uet-htsim, and in the specification where the user
+/// says so.
+#[test]
+fn profiles_differ_in_delay_alone_where_switches_trim() {
+    let fabric = FabricEnv {
+        when_full: WhenFull::Trim,
+        longest_path: None,
+        line_rate: Rate::from_gbps(100),
+        port_rate: Rate::from_gbps(100),
+        packet_bytes: 4_160,
+    };
+    let (htsim, ue) = (NsccProfile::Htsim, NsccProfile::Ue10);
+    for (profile, delay, collapses) in
+        [(htsim, None, true), (ue, None, false), (ue, Some(4.0), true), (htsim, Some(6.0), false)]
+    {
+        let mut config = NsccConfig { profile, collapse_delay: delay, ..NsccConfig::default() };
+        config.adapt_to_fabric(&fabric);
+        let mut law = Law::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
+        law.set_achieved(20_000, 60_000);
+        // The target is 9 us.
+        law.on_ack(Time::from_us(1_025), &acked(0, US(45), false));
+        assert_eq!(law.window_bytes() == 20_000, collapses, "{profile:?} {delay:?}");
+    }
+}
+
 #[test]
 fn a_shorter_round_trip_is_learnt() {
     let mut law = law();
@@ -220,6 +275,23 @@ fn what_comes_at_one_instant_is_one_acknowledgement() {
     close(nscc.law.earned_bytes(), 4.0 * 4_096.0 * 0.5 * 4_160.0 / 100_000.0);
     nscc.settle();
     close(nscc.law.earned_bytes(), 2.0 * 4.0 * 4_096.0 * 0.5 * 4_160.0 / 100_000.0);
+}
+
+/// The packet that caused the acknowledgement was told of before, others were not: one event of average delay, with its mark.
+#[test]
+fn an_acknowledgement_of_what_was_told_before_counts_with_its_mark() {
+    let mut host = Host::new(1);
+    for (marked, left) in [(true, 60_614), (false, 100_614)] {
+        let mut nscc = Nscc::new(&NsccConfig::default(), &env(US(12), 4_096));
+        nscc.law = law().at(100_000, Time::from_us(1_000));
+        nscc.law.set_average(US(24));
+        let now = Time::from_us(1_013);
+        nscc.on_feedback(now, &feedback(FeedbackKind::Heard { marked }, US(13)), &mut host.cx());
+        nscc.settle();
+        // No sample: the average stays. Twice the target: 1 - 0.8 x 12/24, and the constant step of a round trip.
+        close(nscc.law.average_ps(), 24e6);
+        assert!((left - 1..=left).contains(&nscc.window_bytes()), "{marked}: {}", nscc.window_bytes());
+    }
 }
 
 #[test]

@@ -80,6 +80,7 @@ fn body(near: u64) -> impl Strategy<Value = Body> {
             Body::Ack(Ack {
                 cumulative,
                 psn,
+                back: (sack % 64) as u8,
                 sack,
                 echo_sent_at,
                 received_at,
