@@ -15,7 +15,7 @@ from .model import Fidelity
 
 
 class Comparison:
-    """Runs of one scenario, by name: the scheme, the fidelity, or both, as in "rps flow", where several of either were asked for.
+    """Runs of one scenario, by name: the scheme, the fidelity, or both, as in "rps flow", where there are several of either.
 
     The first is the one others are compared with; printing shows the table.
     """
@@ -87,9 +87,10 @@ def compare(
         if twice:
             raise ValueError(f"{argument} names {twice[0]!r} twice; name each once")
     base = as_scenario(scenario)
+    own: list[None] = [None]
     names, planned = [], []
-    for scheme in schemes or [None]:
-        for moved in fidelity or [None]:
+    for scheme in schemes or own:
+        for moved in fidelity or own:
             # What there is one of at most is not in the names.
             name = f"{scheme} {moved}" if scheme and len(fidelity) > 1 else scheme or str(moved)
             changes = [*set, f'name="{name}"', *([f'run.fidelity="{moved}"'] if moved else [])]

@@ -69,8 +69,8 @@ def run(
         set: Changes, each `key=value` as for `pathweave run --set`: `["topology.pods=4", "workload[0].size=8MB"]`.
         seed: Instead of the scenario's.
         scheme: The scheme of all workloads that name none.
-        fidelity: What moves through the network: "packet", or "flow" for messages as fluids that share links. Unless said
-            here: `run.fidelity` of the scenario.
+        fidelity: What moves through the network: "packet", or "flow" for messages as fluids that share links; unless
+            said here, `run.fidelity` of the scenario.
         picker: A subclass of `Picker` that chooses the path of each packet, in place of the pickers that the scenario's
             schemes have; or another callable that takes a `QueuePair` and returns a `Picker`.
         threads: Threads that run it side by side. Results do not depend on it. Unless said here or by `run.threads` of

@@ -174,7 +174,10 @@ fn a_case_that_does_not_fit_into_memory_is_not_run_and_ends_the_others() {
 fn an_interrupted_validation_says_what_is_missing() {
     let lab = one_case(10);
     let text = fs::read_to_string(lab.path("own/cases/two.toml")).unwrap();
-    let long = text.replace("title", "set = { \"workload[0].flows[0].size\" = \"4GB\", \"network.mtu\" = \"256B\" }\ntitle");
+    let long = text.replace(
+        "title",
+        "set = { \"workload[0].flows[0].size\" = \"4GB\", \"network.mtu\" = \"256B\" }\ntitle",
+    );
     let lab = lab.file("own/cases/z-long.toml", long);
     let mut command = lab.command(&["validate", "--cases", "own", "--out", "out", "--jobs", "1"]);
     command.stderr(Stdio::piped()).stdout(Stdio::piped());
