@@ -15,7 +15,7 @@ from .model import Fidelity
 
 
 class Comparison:
-    """Runs of one scenario, by name: the scheme, the fidelity, or both, as in "rps flow", if there are several of either.
+    """Runs of one scenario by name: the scheme, the fidelity, or both where there are several, as in "rps flow".
 
     The first is the one others are compared with; printing shows the table.
     """
