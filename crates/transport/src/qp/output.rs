@@ -44,10 +44,13 @@ impl<P: Policy> Qp<P> {
             return Outcome::Nothing;
         }
         let Some(candidate) = self.send.candidate() else { return Outcome::Nothing };
+        if self.has_credit() && !self.may_spend(now, common) {
+            return Outcome::Nothing;
+        }
         let mtu_payload = common.mtu_payload(self.num);
         let message = self.send.message(&candidate);
         let data = message.packet(candidate.psn, candidate.msn, mtu_payload, candidate.retransmit, now);
-        let wire_bytes = common.sizes.of_data(common.config.framing, &data);
+        let wire_bytes = common.sizes.of_data(common.config.framing, &data) + self.pull_target_bytes(common);
         let inflight_packets = self.send.flight.inflight_packets();
         let want = Want {
             psn: data.psn,
@@ -106,6 +109,7 @@ impl<P: Policy> Qp<P> {
         let tx = self.send.flight.sent(data.psn, now, path, wire_bytes, memo);
         self.send.recovery.on_sent(data.psn, tx);
         self.send.committed(&candidate);
+        let pull_target = if self.has_credit() { self.spend(now, wire_bytes, path, common) } else { None };
         if self.answers.are_asked_for() && !data.last {
             data.ack_request = data.retransmit || !self.could_send_more(now, common);
         }
@@ -128,22 +132,37 @@ impl<P: Policy> Qp<P> {
             class: Class::Data,
             ecn_capable: true,
             wire_bytes,
-            segment: Segment { dst_qp: self.remote, src_qp: self.num, path, body: Body::Data(data) },
+            segment: Segment {
+                dst_qp: self.remote,
+                src_qp: self.num,
+                path,
+                pull_target,
+                body: Body::Data(data),
+            },
             payload,
         }
+    }
+
+    /// Bytes of the pull target that data of this queue pair carries.
+    #[inline(always)]
+    pub(super) fn pull_target_bytes(&self, common: &Common) -> u32 {
+        if self.has_credit() { common.config.framing.pull_target_bytes() } else { 0 }
     }
 
     /// Whether another packet could leave, if not now then after a while, without word from the other end.
     #[cold]
     fn could_send_more(&mut self, now: Time, common: &mut Common) -> bool {
         let Some(candidate) = self.send.candidate() else { return false };
+        if self.has_credit() && !self.can_spend(common) {
+            return false;
+        }
         let message = self.send.message(&candidate);
         let (psn, msn, retransmit) = (candidate.psn, candidate.msn, candidate.retransmit);
         let data = message.packet(psn, msn, common.mtu_payload(self.num), retransmit, now);
         let want = Want {
             psn,
             payload_bytes: u32::from(data.len),
-            wire_bytes: common.sizes.of_data(common.config.framing, &data),
+            wire_bytes: common.sizes.of_data(common.config.framing, &data) + self.pull_target_bytes(common),
             msn,
             retransmit,
             inflight_packets: self.send.flight.inflight_packets(),
@@ -182,7 +201,13 @@ impl<P: Policy> Qp<P> {
             class: Class::Data,
             ecn_capable: true,
             wire_bytes,
-            segment: Segment { dst_qp: self.remote, src_qp: self.num, path, body: Body::Data(data) },
+            segment: Segment {
+                dst_qp: self.remote,
+                src_qp: self.num,
+                path,
+                pull_target: None,
+                body: Body::Data(data),
+            },
             payload,
         }
     }
