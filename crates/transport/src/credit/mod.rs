@@ -57,6 +57,11 @@ impl HostCredit {
         self.spenders.is_empty()
     }
 
+    /// How many senders of this host ask.
+    pub(crate) fn active(&self) -> u32 {
+        self.active
+    }
+
     pub(crate) fn spender(&self, qp: QpNum) -> Option<&Spender> {
         self.spenders.get(&qp)
     }

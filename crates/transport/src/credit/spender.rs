@@ -23,7 +23,8 @@ pub(crate) struct Spender {
     /// When anything was last heard, and when a request left.
     pub(crate) heard_at: Time,
     pub(crate) asked_at: Option<Time>,
-    /// Requests in a row that were not answered, and when the first of them left.
+    /// Requests since anything was granted; those in a row that were not answered, and when the first of these left.
+    requests: u32,
     pub(crate) unanswered: u32,
     pub(crate) silent_since: Time,
     /// When to look whether a request is due.
@@ -42,6 +43,7 @@ impl Spender {
             path: PathId(0),
             heard_at: now,
             asked_at: None,
+            requests: 0,
             unanswered: 0,
             silent_since: now,
             due: None,
@@ -76,7 +78,8 @@ impl Spender {
     pub(crate) fn pulled(&mut self, number: CreditNumber) {
         self.unanswered = 0;
         let granted = number.quanta(self.granted);
-        let Some(quanta) = granted.checked_sub(self.granted) else { return };
+        let Some(quanta) = granted.checked_sub(self.granted).filter(|&quanta| quanta > 0) else { return };
+        self.requests = 0;
         let most = i64::try_from(self.terms.window_bytes).unwrap_or(i64::MAX);
         let more = quanta.saturating_mul(self.terms.quantum_bytes.into()).min(i64::MAX as u64) as i64;
         self.credit = self.credit.saturating_add(more).min(most);
@@ -117,10 +120,20 @@ impl Spender {
         self.asked_at.map_or(Time::ZERO, |asked_at| asked_at.saturating_add(self.terms.base_rtt))
     }
 
-    /// After how long without word a request leaves though the receiver was told: `patience`, doubled for each one that was
-    /// not answered, at most `most`.
+    /// A request leaves.
+    pub(crate) fn asks(&mut self, now: Time) {
+        if self.unanswered == 0 {
+            self.silent_since = now;
+        }
+        self.unanswered = self.unanswered.saturating_add(1);
+        self.requests = self.requests.saturating_add(1);
+        self.asked_at = Some(now);
+    }
+
+    /// After how long without word a request leaves though the receiver was told: `patience`, doubled for each one since
+    /// anything was granted, at most `most`.
     pub(crate) fn wait(&self, patience: Duration, most: Duration) -> Duration {
-        let doubled = patience.as_ps().saturating_mul(1 << self.unanswered.min(30));
+        let doubled = patience.as_ps().saturating_mul(1 << self.requests.min(30));
         Duration::from_ps(doubled.min(most.as_ps().max(patience.as_ps())).max(1))
     }
 
@@ -208,13 +221,18 @@ mod tests {
     fn requests_wait_longer_each_time() {
         let mut rccc = spender(CreditConfig::rccc());
         let (us, most) = (Duration::from_us(1), Duration::from_us(6));
-        let waits = [0, 1, 2, 3].map(|unanswered| {
-            rccc.unanswered = unanswered;
-            rccc.wait(us, most)
+        let waits = [0, 1, 2, 3].map(|second| {
+            let wait = rccc.wait(us, most);
+            rccc.asks(Time::from_us(second));
+            wait
         });
         assert_eq!(waits, [us, us * 2, us * 4, us * 6]);
-        assert_eq!(rccc.may_ask_at(), Time::ZERO);
-        rccc.asked_at = Some(Time::from_us(5));
-        assert_eq!(rccc.may_ask_at(), Time::from_us(17));
+        assert_eq!((rccc.unanswered, rccc.silent_since), (4, Time::ZERO));
+        assert_eq!(rccc.may_ask_at(), Time::from_us(15));
+        // It is answered, but has to wait on; then it is granted something.
+        rccc.pulled(CreditNumber::new(0));
+        assert_eq!((rccc.unanswered, rccc.wait(us, most)), (0, us * 6));
+        rccc.pulled(CreditNumber::new(1));
+        assert_eq!(rccc.wait(us, most), us);
     }
 }

@@ -71,67 +71,63 @@ impl<P: Policy> Qp<P> {
         Some(spender.tell(backlog, window, active))
     }
 
-    /// There is data and no credit: sees to it that the receiver is asked, at once where it does not know what is wanted.
-    fn see_to_asking(&mut self, now: Time, common: &mut Common) {
-        let Some((backlog, window)) = self.needs(now, common) else { return };
-        let wait = self.send.timeout();
-        let most = self.send.rto_config().max_timeout;
-        common.credit_mut().set_active(self.num, false);
-        let Some((spender, active)) = common.credit_mut().spender_mut(self.num) else { return };
-        let at = if spender.is_told(spender.wanted(backlog, window, active)) {
-            let since = spender.heard_at.max(spender.asked_at.unwrap_or(Time::ZERO));
-            since.saturating_add(spender.wait(wait, most)).max(next_instant(now))
-        } else {
-            spender.may_ask_at().max(now)
-        };
-        if at > now {
-            common.credit_mut().set_due(self.num, Some(at));
-            common.arm_credit();
-        } else {
-            self.ask(now, common);
+    /// There is data and no credit: when is the receiver to be asked? As soon as may be where it does not know what is
+    /// wanted, otherwise when it has said nothing for too long.
+    fn asks_at(&self, now: Time, common: &Common) -> Option<Time> {
+        let (backlog, window) = self.needs(now, common)?;
+        let credit = common.credit.as_ref()?;
+        let spender = credit.spender(self.num)?;
+        if !spender.is_told(spender.wanted(backlog, window, credit.active())) {
+            return Some(spender.may_ask_at());
         }
+        let since = spender.heard_at.max(spender.asked_at.unwrap_or(Time::ZERO));
+        Some(since.saturating_add(spender.wait(self.send.timeout(), self.send.rto_config().max_timeout)))
+    }
+
+    /// Sees to it that the receiver is asked in time. Not now: what leaves now is data.
+    fn see_to_asking(&mut self, now: Time, common: &mut Common) {
+        let at = self.asks_at(now, common).map(|at| at.max(next_instant(now)));
+        let credit = common.credit_mut();
+        credit.set_active(self.num, false);
+        credit.set_due(self.num, at);
+        common.arm_credit();
     }
 
     /// It may be time to ask.
     pub(crate) fn on_asking_due(&mut self, now: Time, common: &mut Common) {
-        if self.health != Health::Well || !self.connected || !self.send.backlogged() || self.can_spend(common)
-        {
+        if self.health != Health::Well || !self.connected || !self.send.sendable() || self.can_spend(common) {
             // What needs credit comes to `may_spend` again.
             return;
         }
-        let Some(spender) = common.spender(self.num) else { return };
-        let rto = *self.send.rto_config();
-        let wait = spender.wait(self.send.timeout(), rto.max_timeout);
-        let since = spender.heard_at.max(spender.asked_at.unwrap_or(Time::ZERO));
-        let is_due = since.saturating_add(wait) <= now;
-        if is_due
-            && spender.unanswered > rto.retry_limit
-            && spender.silent_since.saturating_add(rto.give_up_after()) <= now
-        {
-            let culprit = self.send.first_unsent();
-            self.fail(Status::RetryExceeded, culprit, common);
-        } else if is_due {
-            self.ask(now, common);
-        } else {
-            self.see_to_asking(now, common);
+        match self.asks_at(now, common) {
+            None => {}
+            Some(at) if at > now => self.see_to_asking(now, common),
+            Some(_) if self.has_asked_enough(now, common) => {
+                let culprit = self.send.first_unsent();
+                self.fail(Status::RetryExceeded, culprit, common);
+            }
+            Some(_) => self.ask(now, common),
         }
+    }
+
+    /// Nobody has answered for as long as the configured timeouts last.
+    fn has_asked_enough(&self, now: Time, common: &Common) -> bool {
+        let rto = self.send.rto_config();
+        common.spender(self.num).is_some_and(|spender| {
+            spender.unanswered > rto.retry_limit
+                && spender.silent_since.saturating_add(rto.give_up_after()) <= now
+        })
     }
 
     /// Asks the receiver for credit.
     fn ask(&mut self, now: Time, common: &mut Common) {
         let Some(target) = self.tell_wanted(now, common) else { return };
-        let wait = self.send.timeout();
-        let most = self.send.rto_config().max_timeout;
-        let Some((spender, _)) = common.credit_mut().spender_mut(self.num) else { return };
-        if spender.unanswered == 0 {
-            spender.silent_since = now;
+        if let Some((spender, _)) = common.credit_mut().spender_mut(self.num) {
+            spender.asks(now);
+            let path = spender.path();
+            self.control(path, Body::Control(Control::PullRequest { target }), common);
         }
-        spender.unanswered = spender.unanswered.saturating_add(1);
-        spender.asked_at = Some(now);
-        let (path, again) = (spender.path(), now.saturating_add(spender.wait(wait, most)));
-        common.credit_mut().set_due(self.num, Some(again.max(next_instant(now))));
-        self.control(path, Body::Control(Control::PullRequest { target }), common);
-        common.arm_credit();
+        self.see_to_asking(now, common);
     }
 
     /// A packet of the other end has arrived, whole or `trimmed`: what it says of credit. True if that is all it says.
