@@ -302,13 +302,13 @@ mod tests {
     fn who_wants_nothing_is_granted_a_window_beyond_the_target_and_no_more() {
         let mut pacer = pacer(CreditConfig::rccc(), 4_150, 1);
         hear(&mut pacer, Time::ZERO, 0, Heard::Packet, 10);
-        let grants = run(&mut pacer, Time::from_ms(1));
+        let grants = run(&mut pacer, Time::from_us(1_000));
         // 1.5 of 150,000 bytes are 878 quanta: fourteen grants of 64 reach that.
         assert_eq!((grants.len(), grants[0], grants[14].2), (15, (0, 0, 10), 10 + 14 * 64));
         assert_eq!(pacer.next_at(), None);
         // Those who want something come first.
-        hear(&mut pacer, Time::from_ms(2), 0, Heard::Packet, 1_000);
-        assert_eq!(run(&mut pacer, Time::from_ms(2))[0].2, 970);
+        hear(&mut pacer, Time::from_us(2_000), 0, Heard::Packet, 1_000);
+        assert_eq!(run(&mut pacer, Time::from_us(2_000))[0].2, 970);
     }
 
     #[test]
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(run(&mut pacer, Time::from_us(99)), []);
         // Whoever asks has nothing on the way.
         hear(&mut pacer, Time::from_us(99), 0, Heard::Request, 8);
-        assert_eq!(run(&mut pacer, Time::from_ms(1)).len(), 5);
+        assert_eq!(run(&mut pacer, Time::from_us(1_000)).len(), 5);
     }
 
     #[test]
@@ -389,7 +389,7 @@ mod tests {
                 let how = [Heard::Packet, Heard::Header, Heard::Request][usize::from(how)];
                 hear(&mut pacer, now, qp, how, target);
             }
-            grants.extend(run(&mut pacer, Time::from_ms(100)));
+            grants.extend(run(&mut pacer, Time::from_us(100_000)));
             prop_assert_eq!(pacer.next_at(), None, "every wish is met at last");
             let least = pacer.grantees[&QpNum(0)].terms.interval(1).as_ps() / 1_000;
             prop_assert!(grants.windows(2).all(|two| two[1].0 + 1 >= two[0].0 + least));
