@@ -98,6 +98,7 @@ fn where_it_was_trimmed_and_marked_shows() {
         pmax: 1.0,
         thresholds: Thresholds::Fixed,
         ..EcnConfig::default()
+        ..EcnConfig::default()
     };
     let mut net = Net::<2>::new(8, 3, &leaf_spine(2, 4, 1, 100, 700), &config, 1);
     for src in 0..4 {
@@ -131,6 +132,7 @@ fn a_mark_stays_where_the_payload_goes() {
         kmax: Bytes::new(1_000),
         pmax: 1.0,
         thresholds: Thresholds::Fixed,
+        ..EcnConfig::default()
         ..EcnConfig::default()
     };
     let mut net = Net::<2>::new(4, 3, &leaf_spine(2, 2, 1, 100, 700), &config, 1);
