@@ -125,16 +125,20 @@ impl Pacer {
         }
     }
 
+    /// To the end of a queue, if it is not in it. Where nobody waited for a grant, the pacer begins anew.
     fn push(&mut self, now: Time, qp: QpNum, queue: Queue) {
-        let is_idle = self.queues.iter().all(VecDeque::is_empty);
-        let Some(grantee) = self.grantees.get_mut(&qp) else { return };
-        if core::mem::replace(&mut grantee.queued[queue as usize], true) {
-            return;
-        }
-        if is_idle {
+        if self.next_at().is_none() {
             self.free_at = self.free_at.max(now);
         }
-        self.queues[queue as usize].push_back(qp);
+        self.enqueue(qp, queue);
+    }
+
+    fn enqueue(&mut self, qp: QpNum, queue: Queue) {
+        if let Some(grantee) = self.grantees.get_mut(&qp)
+            && !core::mem::replace(&mut grantee.queued[queue as usize], true)
+        {
+            self.queues[queue as usize].push_back(qp);
+        }
     }
 
     /// A sender was heard of, and says what it wants.
@@ -222,7 +226,7 @@ impl Pacer {
             let idle = grantee.may_idle().then_some(Queue::Idle);
             let again = (grantee.again > 0 && queue == Queue::Again).then_some(Queue::Again);
             for queue in [again, next, idle].into_iter().flatten() {
-                self.push(now, qp, queue);
+                self.enqueue(qp, queue);
             }
             let late = Duration::from_ps(interval.as_ps().saturating_mul(LATE_GRANTS));
             let earliest = Time::from_ps(now.as_ps().saturating_sub(late.as_ps()));
