@@ -9,6 +9,7 @@
 
 use pathweave_units::{Bytes, Duration, Rate};
 
+use crate::cc::Window;
 use crate::error::check;
 use crate::{ConfigError, HostEnv, PolicyEnv};
 
@@ -39,7 +40,7 @@ pub struct CreditConfig {
     pub ask: Ask,
     /// What leaves unasked when a queue pair is new, the most that is asked for at a time, and the most credit that is kept:
     /// `{ bdp = 1.5 }` in bandwidth-delay products (RCCC), or `{ packets = 50 }`.
-    pub window: CreditWindow,
+    pub window: Window,
     /// What of the first window has not left when the receiver is first heard of: "lapses" (RCCC, EQDS), or "stays" (NDP).
     pub unused: Unused,
 }
@@ -66,18 +67,6 @@ pub enum GrantCost {
     Granted,
     /// A full packet and so many bytes.
     Packet(Bytes),
-}
-
-/// The window of a new queue pair.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum CreditWindow {
-    /// Bandwidth-delay products.
-    Bdp(f64),
-    /// Full packets.
-    Packets(u32),
 }
 
 macro_rules! choice {
@@ -155,7 +144,7 @@ impl CreditConfig {
             demand: Demand::Target,
             idle: IdleGrants::On,
             ask: Ask::Shared,
-            window: CreditWindow::Bdp(1.5),
+            window: Window::Bdp(1.5),
             unused: Unused::Lapses,
         }
     }
@@ -171,7 +160,7 @@ impl CreditConfig {
             demand: Demand::Full,
             idle: IdleGrants::On,
             ask: Ask::Whole,
-            window: CreditWindow::Packets(50),
+            window: Window::Packets(50),
             unused: Unused::Lapses,
         }
     }
@@ -186,7 +175,7 @@ impl CreditConfig {
             demand: Demand::Arrivals,
             idle: IdleGrants::Off,
             ask: Ask::Whole,
-            window: CreditWindow::Packets(15),
+            window: Window::Packets(15),
             unused: Unused::Stays,
         }
     }
@@ -203,18 +192,20 @@ impl CreditConfig {
             check(bytes.get() <= 65_536, "cost", bytes, "at most 65536B besides the packet")?;
         }
         match self.window {
-            CreditWindow::Bdp(bdp) => {
-                check((0.01..=1e3).contains(&bdp), "window", bdp, "0.01 to 1000 bandwidth-delay products")
+            Window::Unlimited => {
+                let allowed = "{ bdp = 1.5 } or { packets = 50 }: what leaves unasked has a bound";
+                check(false, "window", "\"unlimited\"", allowed)
             }
-            CreditWindow::Packets(packets) => {
-                check((1..=1 << 20).contains(&packets), "window", packets, "1 to 1048576 packets")
+            Window::Bdp(bdp) => check((0.01..=1e3).contains(&bdp), "window.bdp", bdp, "0.01 to 1000"),
+            Window::Packets(packets) => {
+                check((1..=1 << 20).contains(&packets), "window.packets", packets, "1 to 1048576")
             }
         }
     }
 
     /// Makes it as hosts of software need it.
     pub fn adapt_to_host(&mut self, host: &HostEnv) {
-        if let CreditWindow::Bdp(bdp) = &mut self.window {
+        if let Window::Bdp(bdp) = &mut self.window {
             *bdp = (*bdp * host.held_bdps).clamp(0.01, 1e3);
         }
     }
@@ -225,16 +216,12 @@ impl CreditConfig {
             Quantum::Bytes(bytes) => bytes.get() as u32,
             Quantum::Packet => env.mtu_wire_bytes,
         };
-        let window = match self.window {
-            CreditWindow::Bdp(bdp) => (env.bdp_bytes() as f64 * bdp) as u64,
-            CreditWindow::Packets(packets) => u64::from(packets) * u64::from(env.mtu_wire_bytes),
-        };
         let most = MOST_QUANTA * u64::from(quantum_bytes);
         CreditTerms {
             config: *self,
             quantum_bytes,
             // One packet at least, or nothing would ever leave.
-            window_bytes: window.clamp(u64::from(env.mtu_wire_bytes), most),
+            window_bytes: self.window.bytes(env).clamp(u64::from(env.mtu_wire_bytes), most),
             packet_bytes: env.mtu_wire_bytes,
             payload_bytes: env.mtu_payload_bytes,
             base_rtt: env.base_rtt,
@@ -330,7 +317,7 @@ mod tests {
         let gbps = Rate::from_gbps(100);
         let rccc = CreditConfig::rccc().terms(&env(4_150), gbps);
         // 1.5 of 175,283 bytes, which the line sends in 14.0227 us.
-        assert_eq!((rccc.window_bytes, rccc.quantum_bytes), (262_924, 256));
+        assert_eq!((rccc.window_bytes, rccc.quantum_bytes), (262_925, 256));
         assert_eq!((rccc.quanta(1), rccc.quanta(16_384), rccc.cost_of(4_150)), (1, 64, 4_150));
         let ndp = CreditConfig::ndp().terms(&env(9_000), gbps);
         assert_eq!((ndp.window_bytes, ndp.cost_of(100)), (15 * 9_000, 9_000));
@@ -347,6 +334,6 @@ mod tests {
         assert!(complaint(tiny).starts_with("quantum = 8B is not allowed: 64B to"), "{}", complaint(tiny));
         assert!(complaint(CreditConfig { grant: 0, ..rccc }).starts_with("grant = 0"));
         assert!(complaint(CreditConfig { pace: 0.0, ..rccc }).starts_with("pace = 0"));
-        assert!(complaint(CreditConfig { window: CreditWindow::Packets(0), ..rccc }).starts_with("window"));
+        assert!(complaint(CreditConfig { window: Window::Packets(0), ..rccc }).starts_with("window"));
     }
 }

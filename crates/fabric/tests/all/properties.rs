@@ -89,8 +89,7 @@ fn scenario(kind: u32, seed: u64, pfc: bool, faulty: bool, round: bool) -> Scena
         pmax: 1.0,
         thresholds: Thresholds::Fixed,
         at: if rng.below(2) == 0 { MarkAt::Enqueue } else { MarkAt::Dequeue },
-        ..EcnConfig::default()
-        ..EcnConfig::default()
+        ..EcnConfig::default()..EcnConfig::default()
     };
     let span = 20_000_000;
     let mut script: Vec<(u64, Packet)> = (0..100 + rng.below(900))

@@ -97,8 +97,7 @@ fn where_it_was_trimmed_and_marked_shows() {
         kmax: Bytes::new(0),
         pmax: 1.0,
         thresholds: Thresholds::Fixed,
-        ..EcnConfig::default()
-        ..EcnConfig::default()
+        ..EcnConfig::default()..EcnConfig::default()
     };
     let mut net = Net::<2>::new(8, 3, &leaf_spine(2, 4, 1, 100, 700), &config, 1);
     for src in 0..4 {
@@ -132,8 +131,7 @@ fn a_mark_stays_where_the_payload_goes() {
         kmax: Bytes::new(1_000),
         pmax: 1.0,
         thresholds: Thresholds::Fixed,
-        ..EcnConfig::default()
-        ..EcnConfig::default()
+        ..EcnConfig::default()..EcnConfig::default()
     };
     let mut net = Net::<2>::new(4, 3, &leaf_spine(2, 2, 1, 100, 700), &config, 1);
     net.send_many(Time::ZERO, 60, data(0, 2, 1_000));
