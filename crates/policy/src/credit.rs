@@ -240,9 +240,9 @@ pub struct CreditTerms {
     pub quantum_bytes: u32,
     /// The window, in bytes.
     pub window_bytes: u64,
-    /// Wire bytes of a full packet, and its payload.
+    /// Wire bytes of a full packet.
     pub packet_bytes: u32,
-    /// Payload of it.
+    /// Its payload.
     pub payload_bytes: u32,
     /// Round-trip time of the idle network.
     pub base_rtt: Duration,
