@@ -165,7 +165,8 @@ impl CreditConfig {
         }
     }
 
-    /// NDP (SIGCOMM 2017), as csg-htsim 841d9e7 has it: a pull is a packet, paced as one of the MTU and 64 bytes.
+    /// NDP (SIGCOMM 2017), as csg-htsim 841d9e7 has it: a pull is a packet, paced as one of the MTU and 64 bytes. Its first window
+    /// is 15 packets of 9,000 bytes there; with smaller packets so few would not fill the pipe, so here it is what is usual.
     pub const fn ndp() -> Self {
         CreditConfig {
             quantum: Quantum::Packet,
@@ -175,7 +176,7 @@ impl CreditConfig {
             demand: Demand::Arrivals,
             idle: IdleGrants::Off,
             ask: Ask::Whole,
-            window: Window::Packets(15),
+            window: Window::Bdp(1.5),
             unused: Unused::Stays,
         }
     }
@@ -319,7 +320,8 @@ mod tests {
         // 1.5 of 175,283 bytes, which the line sends in 14.0227 us.
         assert_eq!((rccc.window_bytes, rccc.quantum_bytes), (262_925, 256));
         assert_eq!((rccc.quanta(1), rccc.quanta(16_384), rccc.cost_of(4_150)), (1, 64, 4_150));
-        let ndp = CreditConfig::ndp().terms(&env(9_000), gbps);
+        let published = CreditConfig { window: Window::Packets(15), ..CreditConfig::ndp() };
+        let ndp = published.terms(&env(9_000), gbps);
         assert_eq!((ndp.window_bytes, ndp.cost_of(100)), (15 * 9_000, 9_000));
     }
 
