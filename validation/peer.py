@@ -52,7 +52,8 @@ def completion_times_us(peer: str, path: str) -> list[float]:
         # ns-3: fct.txt, the time in nanoseconds in the last column but one.
         return [int(line.split()[6]) * 1e-3 for line in Path(path).read_text().splitlines() if line.strip()]
     # htsim says when a connection starts ("startflow NAME at T" of RoCE, "Flow NAME ... starting at T" of the others)
-    # and when it is done. Of several with one name the first to start is the first to end.
+    # and when it is done. EQDS does not say when; it is run with flows that start at 0. Of several with one name the first to
+    # start is the first to end.
     started: dict[str, list[float]] = {}
     times = []
     for line in Path(path).read_text(errors="replace").splitlines():
@@ -62,7 +63,8 @@ def completion_times_us(peer: str, path: str) -> list[float]:
         if words[0] == "startflow" or "starting" in words:
             started.setdefault(words[1], []).append(float(words[words.index("at") + 1]))
         elif "finished" in words:
-            times.append(float(words[words.index("at") + 1]) - started[words[1]].pop(0))
+            start = started[words[1]].pop(0) if words[1] in started else 0.0
+            times.append(float(words[words.index("at") + 1]) - start)
     return times
 
 

@@ -136,6 +136,9 @@ pub(crate) fn for_hosts(
         batch_packets: batch_packets(config),
     };
     scheme.policy.adapt_to_host(&host);
+    if let Some(credit) = &mut scheme.credit {
+        credit.adapt_to_host(&host);
+    }
     scheme
 }
 

@@ -68,7 +68,8 @@ fn write_of(peer: &Peer, byte: u8, to: Remote) -> Vec<u8> {
         sent_at: Time::ZERO,
     };
     let dst_qp = peer.established.peer.qp;
-    let segment = Segment { dst_qp, src_qp: peer.qp, path: PathId(0), body: Body::Data(data) };
+    let segment =
+        Segment { dst_qp, src_qp: peer.qp, path: PathId(0), pull_target: None, body: Body::Data(data) };
     peer.packet(&segment, |len| vec![byte; len]).unwrap()
 }
 
@@ -118,7 +119,8 @@ fn packets_and_goodbyes_of_a_dead_connection_change_nothing_in_its_successor() {
 fn message_of(peer: &Peer, byte: u8) -> Vec<u8> {
     let data = RdData { psn: 0, msg_id: 0, multi: false, offset: 0, len: 1_000, retransmit: false };
     let dst_qp = peer.established.peer.qp;
-    let segment = Segment { dst_qp, src_qp: peer.qp, path: PathId(0), body: Body::Rd(data) };
+    let segment =
+        Segment { dst_qp, src_qp: peer.qp, path: PathId(0), pull_target: None, body: Body::Rd(data) };
     peer.packet(&segment, |len| vec![byte; len]).unwrap()
 }
 

@@ -153,7 +153,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 [(at_a, at_b, cable.a, cable.b), (at_b, at_a, cable.b, cable.a)]
             {
                 let mut port = Port::new(node, peer, peer_node);
-                port.set_spec(spec, &wires.specs, node >= hosts);
+                let marks = node >= hosts && config.ecn.marks(peer_node < hosts);
+                port.set_spec(spec, &wires.specs, marks);
                 if let Span::Wan { pfc } = cable.span {
                     port.flags |= WAN;
                     held[at as usize].lossy = !pfc;

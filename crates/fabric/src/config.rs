@@ -8,7 +8,7 @@ pub use crate::forwarding::{
     ConWeaveConfig, CongaConfig, CongaCounts, DrillConfig, DrillVariant, Forwarding, ForwardingConfig,
     LetFlowConfig, ReplyAfter, Shares, UgalConfig, WcmpConfig,
 };
-pub use crate::marking::{EcnConfig, MarkAt, Thresholds};
+pub use crate::marking::{EcnConfig, LastHop, MarkAt, Thresholds};
 pub use crate::middlebox::{CoolMode, ExternalConfig, NdtConfig, NsfConfig, OrderGuards};
 pub use crate::trim::TrimConfig;
 

@@ -67,8 +67,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             let spec =
                 LinkSpec::new(rate.unwrap_or(old.rate), delay.unwrap_or(old.delay), &self.ecn, &self.trim);
             let spec = lines.wires.number_of(spec).expect("fewer than 65,536 kinds of link in one run");
-            let is_switch = end >= lines.host_ports;
-            lines.ports[end as usize].set_spec(spec, &lines.wires.specs, is_switch);
+            let to_host = lines.ports[end as usize].peer_node < lines.wires.hosts;
+            let marks = end >= lines.host_ports && self.ecn.marks(to_host);
+            lines.ports[end as usize].set_spec(spec, &lines.wires.specs, marks);
         }
         self.lookahead = self.transit.lines.wires.lookahead();
     }

@@ -27,6 +27,9 @@ pub struct EcnConfig {
     pub thresholds: Thresholds,
     /// When the queue is looked at. Default on leaving, as HPCC's switch does.
     pub at: MarkAt,
+    /// Whether ports that lead to hosts mark, too. Default "mark"; "leave" where receivers grant credit and see to their own
+    /// link themselves (Ultra Ethernet with RCCC).
+    pub last_hop: LastHop,
 }
 
 impl Default for EcnConfig {
@@ -39,6 +42,7 @@ impl Default for EcnConfig {
             reference_rate: Rate::from_gbps(100),
             thresholds: Thresholds::default(),
             at: MarkAt::default(),
+            last_hop: LastHop::default(),
         }
     }
 }
@@ -69,7 +73,25 @@ pub enum MarkAt {
     Dequeue,
 }
 
+/// What ports that lead to hosts do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum LastHop {
+    /// They mark as all others.
+    #[default]
+    Mark,
+    /// They mark nothing.
+    Leave,
+}
+
 impl EcnConfig {
+    /// Whether a port of a switch marks, by whether it leads to a host.
+    pub(crate) fn marks(&self, to_host: bool) -> bool {
+        !to_host || self.last_hop == LastHop::Mark
+    }
+
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         if !(0.0..=1.0).contains(&self.pmax) {
             return Err(out_of_range("ecn.pmax", self.pmax, "a probability, 0 to 1"));

@@ -80,14 +80,14 @@ impl<const C: usize> Port<C> {
         }
     }
 
-    /// From now on its link is of this kind. Only switches mark.
-    pub(crate) fn set_spec(&mut self, index: u16, specs: &[LinkSpec], of_switch: bool) {
+    /// From now on its link is of this kind, and it marks or not. Only switches do.
+    pub(crate) fn set_spec(&mut self, index: u16, specs: &[LinkSpec], marks: bool) {
         let spec = &specs[usize::from(index)];
         self.spec = index;
         self.delay = spec.delay;
         self.ps_per_byte = spec.ps_per_byte;
         self.mark_above_bytes = match &spec.red {
-            Some(red) if of_switch => red.kmin_bytes,
+            Some(red) if marks => red.kmin_bytes,
             _ => u32::MAX,
         };
     }

@@ -8,6 +8,7 @@
 //! - [`Udmp`], [`MpRdma`], [`Reps`] and [`laps`] decide rate and path together; the first two share [`ack_clock`] and [`ooo`].
 //! - [`cc`] holds congestion controls and [`picker`] path pickers, which `Split` pairs freely.
 //! - [`Scheme`] is a policy with loss recovery, acknowledgements and queue pairs; [`schemes()`] names them.
+//! - [`credit`] holds what receivers grant their senders, where a scheme has that.
 //! - [`shared`] holds what queue pairs of an endpoint have in common; it is lent with every call.
 //! - `testing` (feature `testing`) runs policies without a network.
 //!
@@ -51,6 +52,7 @@ pub mod ack_clock;
 mod adapt;
 pub mod cc;
 mod contract;
+pub mod credit;
 mod dlbf;
 mod error;
 pub mod fluid;
@@ -81,6 +83,7 @@ pub use contract::{
     ControlFeedback, Feedback, FeedbackKind, Grant, Leg, Memo, Outgoing, PathState, PathView, Policy,
     PolicyCx, PolicyEnv, Sent, Treatment, Want,
 };
+pub use credit::{CreditConfig, CreditTerms};
 pub use dlbf::{
     Dlbf, DlbfConfig, DlbfCounts, DlbfHost, DlbfScope, DlbfVariant, History, Knowledge, MarkedRate, OnSwitch,
     PathTable, Sending,

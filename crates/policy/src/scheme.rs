@@ -1,13 +1,14 @@
 //! A scheme: a named preset of policy, loss recovery, acknowledgements and queue pairs.
 
-use pathweave_units::{Bytes, Duration, Forwarding, Rng};
+use pathweave_units::{Bytes, Duration, Forwarding, Rate, Rng};
 
 use crate::cc::dcqcn::Reaction;
 use crate::cc::{CcConfig, Dcqcn, UnlimitedConfig, Window};
 use crate::error::check;
-use crate::fluid::{AsFluid, Fluid};
+use crate::fluid::{AsFluid, Control, Fluid};
 use crate::{
-    AnyPolicy, ConfigError, DlbfConfig, PolicyConfig, PolicyEnv, Reordering, Service, Slows, SplitConfig,
+    AnyPolicy, ConfigError, CreditConfig, CreditTerms, DlbfConfig, PolicyConfig, PolicyEnv, Reordering,
+    Service, Slows, SplitConfig,
 };
 
 /// A named preset, or one with overrides. In a scenario it is a name (`scheme = "rps"`) or a table whose `base` is a
@@ -29,6 +30,9 @@ pub struct Scheme {
     /// What the receiver says of packets that arrive ahead of a gap.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Reordering::is_silent"))]
     pub reordering: Reordering,
+    /// Receivers grant credit, without which senders send no more than a first window. Absent: they do not.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub credit: Option<CreditConfig>,
     /// Queue pairs a message is split over evenly (QP scaling); 1 for everything else.
     pub queue_pairs: u16,
     /// Paths (UDP source ports) each queue pair may choose from.
@@ -65,7 +69,9 @@ pub struct DestinationControl {
 impl Scheme {
     /// What it is to a model of flows as fluids, whatever the switches do.
     pub fn as_fluid(&self) -> Fluid {
-        self.policy.as_fluid()
+        let fluid = self.policy.as_fluid();
+        // Receivers keep queues as short as congestion controls by delay do, after a first window as theirs.
+        if self.credit.is_some() { Fluid { control: Control::BY_DELAY, ..fluid } } else { fluid }
     }
 
     /// Names the first field that is wrong, or the combination that cannot work.
@@ -92,6 +98,11 @@ impl Scheme {
             )?;
         }
         self.reordering.validate(self.recovery).map_err(|error| error.within("reordering"))?;
+        if let Some(credit) = &self.credit {
+            credit.validate().map_err(|error| error.within("credit"))?;
+            let connections = self.service.is_connection();
+            check(connections, "credit", "(this table)", "absent where the service is not \"connection\"")?;
+        }
         self.service.validate().map_err(|error| error.within("service"))?;
         if matches!(self.service, Service::Datagram(_)) {
             let window = match &self.policy {
@@ -125,6 +136,10 @@ impl Scheme {
             )?;
         }
         Ok(())
+    }
+    /// What credit means for a queue pair whose end's own link has this rate, where receivers grant any.
+    pub fn credit_terms(&self, env: &PolicyEnv, link: Rate) -> Option<CreditTerms> {
+        self.credit.map(|credit| credit.terms(env, link))
     }
     /// For a datagram queue pair: its policy, which picks paths and sends as fast as the line or the rate of all
     /// destinations together allows, and the rate control that each destination has of its own, if the scheme has any.

@@ -295,7 +295,13 @@ mod tests {
 
     #[test]
     fn blocks_by_hand() {
-        let segment = Segment { dst_qp: QpNum(3), src_qp: QpNum(4), path: PathId(0), body: Body::Cnp };
+        let segment = Segment {
+            dst_qp: QpNum(3),
+            src_qp: QpNum(4),
+            path: PathId(0),
+            pull_target: None,
+            body: Body::Cnp,
+        };
         let arrival = |to, at| Arrival {
             at: Time::from_ps(at),
             from: HostId(9),

@@ -54,6 +54,7 @@ fn answer(segment: &Segment) -> Segment {
         dst_qp: segment.src_qp,
         src_qp: segment.dst_qp,
         path: segment.path,
+        pull_target: None,
         body: Body::Control(Control::EdgeEcho { sent_at }),
     }
 }

@@ -38,7 +38,7 @@ fn blank_data() -> Data {
 }
 
 pub(crate) fn segment(body: Body) -> Segment {
-    Segment { dst_qp: QpNum(0), src_qp: QpNum(0), path: PathId(0), body }
+    Segment { dst_qp: QpNum(0), src_qp: QpNum(0), path: PathId(0), pull_target: None, body }
 }
 
 /// Time from the first bit of a message to its last bit at the receiver, with nothing else on the network.

@@ -6,7 +6,7 @@ use pathweave_execution::{
 use pathweave_policy::{PathView, PolicyConfig, PolicyEnv, Service};
 use pathweave_results::FlowRecord;
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
-use pathweave_units::{Duration, HostId, QpNum, Time};
+use pathweave_units::{Duration, HostId, QpNum, Rate, Time};
 
 use crate::agenda::{Item, Opening, Rank};
 use crate::check;
@@ -251,6 +251,10 @@ impl<const C: usize> Shard<'_, C> {
         let scheme = &spec.scheme_of(group).scheme;
         let env = PolicyEnv { paths: self.network.routes.count(own, peer, scheme.paths), ..opening.env };
         let policy = self.policy(conn, opening);
+        // Its own, of which it grants a share.
+        let ports = self.hosts[own.index()].nic.ports();
+        let port_rate = self.network.fabric.link(ports.start).0;
+        let line = Rate::from_bps(port_rate.as_bps() * u64::from(ports.end - ports.start));
         for index in 0..scheme.queue_pairs {
             let (at_src, at_dst) = self.queue_pair(conn, index);
             let (qp, remote) = if is_sender { (at_src, at_dst) } else { (at_dst, at_src) };
@@ -260,6 +264,7 @@ impl<const C: usize> Shard<'_, C> {
                 acks: scheme.acks,
                 cnp: scheme.cnp,
                 reordering: scheme.reordering,
+                credit: scheme.credit_terms(&env, line),
                 rto: spec.host.rto,
                 idle_rtt: opening.rtt,
                 rnr: RnrConfig::default(),

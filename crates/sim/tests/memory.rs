@@ -104,6 +104,7 @@ fn queue_pairs() {
                     acks: scheme.acks,
                     cnp: scheme.cnp,
                     reordering: scheme.reordering,
+                    credit: scheme.credit_terms(&env(), env().line_rate),
                     ..QpConfig::new(HostId(1), policy, &[])
                 };
                 endpoint.create_qp(Time::ZERO, config);

@@ -5,16 +5,18 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use pathweave_policy::{Peers, Shared};
-use pathweave_units::{HostId, QpNum};
+use pathweave_units::{HostId, QpNum, Time};
+use pathweave_wire::{Body, Control, Segment};
 
 use crate::config::EndpointConfig;
 use crate::control::ControlQueue;
+use crate::credit::{HostCredit, Pull, Spender};
 use crate::events::Event;
 use crate::memory::Memory;
 use crate::recovery::path_order::Rings;
 use crate::scheduler::Scheduler;
 use crate::sizes::Sizes;
-use crate::timers::Timers;
+use crate::timers::{TimerKind, Timers};
 
 /// What the queue pairs of an endpoint share.
 // What every packet looks at comes first, up to the beginning of the memory; see `Endpoint`.
@@ -36,6 +38,8 @@ pub(crate) struct Common {
     pub(crate) lost: Vec<u64>,
     /// Retransmissions and timeouts are told one by one.
     pub(crate) reports_losses: bool,
+    /// Credit, where a queue pair needs any.
+    pub(crate) credit: Option<Box<HostCredit>>,
 }
 
 /// What most endpoints have nothing of.
@@ -61,6 +65,7 @@ impl Common {
             memory: Memory::new(),
             lost: Vec::new(),
             reports_losses: false,
+            credit: None,
         }
     }
 
@@ -112,7 +117,52 @@ impl Common {
             && at < rings.armed
         {
             rings.armed = at;
-            self.timers.arm_path_order(at);
+            self.timers.arm_endpoint(TimerKind::PathOrder, at);
+        }
+    }
+
+    /// Credit, for a queue pair that needs some.
+    pub(crate) fn credit_mut(&mut self) -> &mut HostCredit {
+        self.credit.get_or_insert_with(|| Box::new(HostCredit::new()))
+    }
+
+    /// What a queue pair has been granted, where it needs that.
+    pub(crate) fn spender(&self, qp: QpNum) -> Option<&Spender> {
+        self.credit.as_ref()?.spender(qp)
+    }
+
+    /// A queue pair needs no credit any more, and grants none.
+    pub(crate) fn leave_credit(&mut self, qp: QpNum) {
+        if let Some(credit) = &mut self.credit {
+            credit.leave(qp);
+            self.credit.take_if(|credit| credit.is_empty());
+        }
+    }
+
+    /// Makes the grants for which it is time.
+    pub(crate) fn grant_credit(&mut self, now: Time) {
+        while let Some(pull) = self.credit.as_mut().and_then(|credit| credit.pacer.next(now)) {
+            self.tell_pull(&pull);
+        }
+        self.arm_credit();
+    }
+
+    /// Queues a grant for its sender.
+    pub(crate) fn tell_pull(&mut self, pull: &Pull) {
+        let Pull { qp, to, granted } = *pull;
+        let body = Body::Control(Control::Pull { granted });
+        let segment = Segment { dst_qp: to.qp, src_qp: qp, path: to.path, pull_target: None, body };
+        self.control.push(to.host, segment);
+    }
+
+    /// Sees to it that the endpoint is woken for credit.
+    pub(crate) fn arm_credit(&mut self) {
+        if let Some(credit) = &mut self.credit
+            && let Some(at) = credit.next_at()
+            && at < credit.armed
+        {
+            credit.armed = at;
+            self.timers.arm_endpoint(TimerKind::Credit, at);
         }
     }
 
@@ -122,6 +172,7 @@ impl Common {
         self.control = ControlQueue::default();
         self.shared = Shared::for_peers(self.shared.peers());
         self.rare = None;
+        self.credit = None;
     }
 
     /// Queue pairs to a peer have gone as they were, in the middle of something: nothing of them is left here.

@@ -1,7 +1,7 @@
 //! What an endpoint and a queue pair are made from.
 
 use crate::memory::Domain;
-use pathweave_policy::{AckPolicy, CnpMode, CnpPolicy, PathView, Recovery, Reordering};
+use pathweave_policy::{AckPolicy, CnpMode, CnpPolicy, CreditTerms, PathView, Recovery, Reordering};
 use pathweave_units::{Duration, HostId};
 use pathweave_wire::Framing;
 
@@ -56,6 +56,8 @@ pub struct QpConfig<'a, P> {
     pub cnp: CnpPolicy,
     /// What this end says of packets that arrive ahead of a gap.
     pub reordering: Reordering,
+    /// Credit, where receivers grant any. Both ends should have the same configuration of it.
+    pub credit: Option<CreditTerms>,
     /// Retransmission timer.
     pub rto: RetransmissionConfig,
     /// Round-trip time of a full packet while nothing queues, what hosts take included: where recovery by time starts from.
@@ -89,6 +91,7 @@ impl<'a, P> QpConfig<'a, P> {
             acks: AckPolicy::by_packets(1, Duration::from_us(10)),
             cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
             reordering: Reordering::Silent,
+            credit: None,
             rto: RetransmissionConfig::SHORT,
             idle_rtt: Duration::ZERO,
             host_delay: Duration::ZERO,

@@ -335,6 +335,10 @@ impl<P: Policy> Endpoint<P> {
         }
         self.acting = segment.dst_qp;
         let common = &mut self.common;
+        if qp.has_credit() && qp.hear_of_credit(now, from, segment, false, common) {
+            self.settle(now);
+            return None;
+        }
         match &segment.body {
             Body::Data(data) => return qp.on_data(now, data, segment.path, ce, common),
             Body::Ack(ack) => qp.on_ack(now, ack, segment.path, common),
@@ -363,6 +367,9 @@ impl<P: Policy> Endpoint<P> {
             return;
         }
         self.acting = segment.dst_qp;
+        if qp.has_credit() {
+            let _data = qp.hear_of_credit(now, from, segment, true, &mut self.common);
+        }
         qp.on_trimmed(now, data, segment.path, ce, at, &mut self.common);
     }
 
@@ -488,6 +495,8 @@ impl<P: Policy> Endpoint<P> {
         while let Some((at, num, kind)) = self.common.timers.pop(now) {
             if kind == TimerKind::PathOrder {
                 self.on_path_timer(now, at);
+            } else if kind == TimerKind::Credit {
+                self.on_credit_timer(now, at);
             } else if let Some(qp) = self.qps.get_mut(num) {
                 self.acting = num;
                 qp.on_timer(now, at, kind, &mut self.common);
@@ -531,6 +540,23 @@ impl<P: Policy> Endpoint<P> {
         });
         self.tell_suspects(now);
         self.common.arm_rings();
+    }
+
+    /// It is time for a grant, or for a queue pair to ask for credit.
+    #[cold]
+    fn on_credit_timer(&mut self, now: Time, at: Time) {
+        match &mut self.common.credit {
+            Some(credit) if credit.armed == at => credit.armed = Time::MAX,
+            _ => return,
+        }
+        self.common.grant_credit(now);
+        while let Some(num) = self.common.credit.as_mut().and_then(|credit| credit.take_due(now)) {
+            if let Some(qp) = self.qps.get_mut(num) {
+                self.acting = num;
+                qp.on_asking_due(now, &mut self.common);
+            }
+        }
+        self.common.arm_credit();
     }
 
     /// Queue pairs of which the policy of another says that something has changed for them.
@@ -613,6 +639,9 @@ impl<P: Policy> Endpoint<P> {
     pub fn assert_invariants(&self) {
         self.qps.iter().for_each(|qp| qp.assert_invariants(&self.common));
         assert!(self.common.lost.is_empty(), "every loss has been told");
+        if let Some(credit) = &self.common.credit {
+            credit.assert_invariants();
+        }
     }
 
     #[inline]

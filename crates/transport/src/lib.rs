@@ -14,6 +14,7 @@ mod config;
 mod contract;
 mod control;
 mod counters;
+mod credit;
 mod endpoint;
 mod events;
 mod line;

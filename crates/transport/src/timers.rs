@@ -22,17 +22,20 @@ pub enum TimerKind {
     /// A path to some host may have been silent for too long (recovery by path order). Belongs to no queue pair: its
     /// number is 0, which none has.
     PathOrder,
+    /// It is time for a grant of credit, or to ask for some. Belongs to no queue pair, as the last one.
+    Credit,
 }
 
 /// Number of timer kinds of a queue pair.
 const KINDS: usize = 5;
-const ALL: [TimerKind; KINDS + 1] = [
+const ALL: [TimerKind; KINDS + 2] = [
     TimerKind::Retransmit,
     TimerKind::DelayedAck,
     TimerKind::Pacing,
     TimerKind::Policy,
     TimerKind::RnrBackoff,
     TimerKind::PathOrder,
+    TimerKind::Credit,
 ];
 
 /// For each timer of a queue pair, when the heap will wake it: [`Time::MAX`] if it will not. Re-arming for later
@@ -82,10 +85,11 @@ impl Timers {
             self.heap.push(Reverse((at, qp.0 << 3 | kind as u32)));
         }
     }
-    /// Wakes the endpoint itself at `at`.
-    pub(crate) fn arm_path_order(&mut self, at: Time) {
+    /// Wakes the endpoint itself at `at`, for what belongs to no queue pair.
+    pub(crate) fn arm_endpoint(&mut self, kind: TimerKind, at: Time) {
+        debug_assert!(kind as usize >= KINDS, "{kind:?} belongs to a queue pair");
         self.next = self.next.min(at);
-        self.heap.push(Reverse((at, TimerKind::PathOrder as u32)));
+        self.heap.push(Reverse((at, kind as u32)));
     }
     /// The next wake-up; it may turn out to be early or void.
     #[inline]

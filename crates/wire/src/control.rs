@@ -8,7 +8,8 @@ use core::ops::RangeInclusive;
 
 use pathweave_units::Time;
 
-use crate::frame::fields::{Field, LastPsnAt, MarkedFlag, PsnOfBth, Source, StampAt};
+use crate::credit::CreditNumber;
+use crate::frame::fields::{CreditAt, Field, LastPsnAt, MarkedFlag, PsnOfBth, Source, StampAt};
 use crate::frame::layout::{AETH_LEN, COMMON_LEN};
 use crate::frame::{EmitError, ParseError};
 
@@ -171,6 +172,17 @@ controls! {
         /// `sent_at` of the data packet.
         sent_at: Time = StampAt<8>,
     }
+    /// A receiver grants credit to a sender of data (Ultra Ethernet's, EQDS's and NDP's PULL).
+    Pull [opcode 0x12, trace 18, rocev2 AETH_LEN, ns3 NS3_ACK_LEN] {
+        /// Quanta that it has granted in all.
+        granted: CreditNumber = CreditAt<8>,
+    }
+    /// A sender that has data and no credit says so (Ultra Ethernet's and EQDS's request to send). The receiver answers with
+    /// a `Pull` at once, whether or not it grants more.
+    PullRequest [opcode 0x13, trace 19, rocev2 AETH_LEN, ns3 NS3_ACK_LEN] {
+        /// Quanta that it wants granted in all.
+        target: CreditNumber = CreditAt<8>,
+    }
 }
 
 /// What the stamps of a control packet measure for whom it comes to.
@@ -188,7 +200,7 @@ pub enum Measures {
         /// When the packet left that the switch answers.
         sent_at: Time,
     },
-    /// Nothing: it is a question.
+    /// Nothing: it has none, or is a question.
     Nothing,
 }
 
@@ -200,7 +212,11 @@ impl Control {
             Control::Notice { sent_at, .. } => {
                 Some(Control::NoticeReply { sent_at, received_at: now, marked })
             }
-            Control::ProbeReply { .. } | Control::NoticeReply { .. } | Control::EdgeEcho { .. } => None,
+            Control::ProbeReply { .. }
+            | Control::NoticeReply { .. }
+            | Control::EdgeEcho { .. }
+            | Control::Pull { .. }
+            | Control::PullRequest { .. } => None,
         }
     }
 
@@ -209,7 +225,11 @@ impl Control {
         match self {
             Control::ProbeReply { .. } => Some(ControlKind::Probe),
             Control::NoticeReply { .. } => Some(ControlKind::Notice),
-            Control::Probe { .. } | Control::Notice { .. } | Control::EdgeEcho { .. } => None,
+            Control::Probe { .. }
+            | Control::Notice { .. }
+            | Control::EdgeEcho { .. }
+            | Control::Pull { .. }
+            | Control::PullRequest { .. } => None,
         }
     }
 
@@ -219,13 +239,16 @@ impl Control {
             Control::ProbeReply { sent_at, received_at }
             | Control::NoticeReply { sent_at, received_at, .. } => Measures::Path { sent_at, received_at },
             Control::EdgeEcho { sent_at } => Measures::Part { sent_at },
-            Control::Probe { .. } | Control::Notice { .. } => Measures::Nothing,
+            Control::Probe { .. }
+            | Control::Notice { .. }
+            | Control::Pull { .. }
+            | Control::PullRequest { .. } => Measures::Nothing,
         }
     }
 
     /// Whether it asks, and is answered by whoever gets it.
     pub const fn is_question(&self) -> bool {
-        matches!(self.measures(), Measures::Nothing)
+        matches!(self, Control::Probe { .. } | Control::Notice { .. } | Control::PullRequest { .. })
     }
 
     /// Whether what it answers was marked Congestion Experienced; `None` where it does not say.
@@ -235,7 +258,9 @@ impl Control {
             Control::Probe { .. }
             | Control::ProbeReply { .. }
             | Control::Notice { .. }
-            | Control::EdgeEcho { .. } => None,
+            | Control::EdgeEcho { .. }
+            | Control::Pull { .. }
+            | Control::PullRequest { .. } => None,
         }
     }
 
@@ -246,7 +271,9 @@ impl Control {
             Control::Probe { .. }
             | Control::ProbeReply { .. }
             | Control::NoticeReply { .. }
-            | Control::EdgeEcho { .. } => None,
+            | Control::EdgeEcho { .. }
+            | Control::Pull { .. }
+            | Control::PullRequest { .. } => None,
         }
     }
 

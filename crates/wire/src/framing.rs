@@ -3,8 +3,8 @@
 use crate::control::{CNP_LEN, NS3_ACK_LEN, NS3_HEADER_LEN};
 use crate::frame::ip_packet_len;
 use crate::frame::layout::{
-    AETH_LEN, BTH_LEN, COMMON_LEN, EETH_LEN, ETHERNET_LEN, ICRC_LEN, IMMDT_LEN, IPV4_LEN, RDETH_LEN,
-    RETH_LEN, UDP_LEN,
+    AETH_LEN, BTH_LEN, COMMON_LEN, EETH_LEN, ETHERNET_LEN, ICRC_LEN, IMMDT_LEN, IPV4_LEN, PULL_TARGET_LEN,
+    RDETH_LEN, RETH_LEN, UDP_LEN,
 };
 use crate::segment::{Body, Data, Operation, Segment};
 use crate::source_route::RouteForm;
@@ -79,6 +79,15 @@ impl Framing {
         }
     }
 
+    /// Bytes that the pull target of a data packet adds.
+    pub const fn pull_target_bytes(self) -> u32 {
+        match self {
+            // The format's own, which adapters do not send.
+            Framing::Rocev2 | Framing::Ns3 => 0,
+            Framing::Pathweave => PULL_TARGET_LEN as u32,
+        }
+    }
+
     /// What of source routes counts where nothing else is said: every hop, as switches that keep no state need it; nothing
     /// where bytes are those of the ns-3 simulators.
     pub const fn usual_route(self) -> RouteBytes {
@@ -144,7 +153,7 @@ mod tests {
     use pathweave_units::{PathId, QpNum, Time};
 
     fn segment(body: Body) -> Segment {
-        Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(0), body }
+        Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(0), pull_target: None, body }
     }
     fn data(op: Operation, offset: u32, len: u16, last: bool) -> Segment {
         segment(Body::Data(Data {

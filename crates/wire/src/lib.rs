@@ -8,6 +8,7 @@
 extern crate std;
 
 mod control;
+mod credit;
 mod frame;
 mod framing;
 mod segment;
@@ -15,6 +16,7 @@ mod side;
 mod source_route;
 
 pub use control::{Control, ControlKind, Measures};
+pub use credit::CreditNumber;
 pub use frame::{
     Datagram, DatagramLayout, Ecn, EmitError, EthernetRoute, PSN_BITS, Packet, ParseError, Route,
     datagram_crc, emit, emit_datagram_header, emit_standard, entropy_port, extend_psn, ip_packet_len, layout,

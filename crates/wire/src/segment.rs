@@ -3,6 +3,7 @@
 use pathweave_units::{PathId, QpNum, Time, TrimmedAt};
 
 use crate::control::Control;
+use crate::credit::CreditNumber;
 
 /// Smallest payload of a full packet, in bytes.
 pub const MIN_MTU_PAYLOAD: u16 = 256;
@@ -21,6 +22,8 @@ pub struct Segment {
     pub src_qp: QpNum,
     /// Path chosen by the sender of this packet. Answers echo the path of the packet they answer.
     pub path: PathId,
+    /// Data, where receivers grant credit: how many quanta its sender wants granted in all. A packet that is trimmed keeps it.
+    pub pull_target: Option<CreditNumber>,
     /// What the packet is.
     pub body: Body,
 }
@@ -237,10 +240,13 @@ pub enum NackReason {
 impl Segment {
     /// The segment as a frame carries it: what [`Datagram::segment`](crate::Datagram::segment) gives back after
     /// [`emit`](crate::emit). Stamps survive to the picosecond and PSNs in full (given one that is near); cleared
-    /// are the fields of [`Data`] that its operation does not define, and immediate and receive on packets that are not the
+    /// are the pull target of what is no data, the fields of [`Data`] that its operation does not define, and immediate and receive on packets that are not the
     /// last.
     #[must_use]
     pub fn as_carried(mut self) -> Segment {
+        if !matches!(self.body, Body::Data(_)) {
+            self.pull_target = None;
+        }
         if let Body::Nack(nack) = &mut self.body {
             nack.marked &= matches!(nack.reason, NackReason::Trimmed(_));
         }

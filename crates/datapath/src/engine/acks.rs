@@ -63,7 +63,7 @@ mod tests {
             marked: psn.is_multiple_of(3).into(),
             notices: Notices::Welcome,
         });
-        Segment { dst_qp: QpNum(2), src_qp: QpNum(3), path: PathId(0), body }
+        Segment { dst_qp: QpNum(2), src_qp: QpNum(3), path: PathId(0), pull_target: None, body }
     }
 
     /// What an acknowledgement says has arrived.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use pathweave_policy::Scheme;
+use pathweave_policy::{CreditTerms, Scheme};
 use pathweave_transport::{
     Access, Buffer, MemoryError, MemoryRegion, Op, Opcode, QpConfig, RecvRequest, Scope, Status, WorkRequest,
 };
@@ -308,12 +308,13 @@ impl Core {
         domain: Option<&ProtectionDomain>,
     ) -> QpNum {
         let mtu_payload = self.config.mtu_payload;
-        let (scheme, policy) = self.on_hosts(id, scheme, paths, mtu_payload, None);
+        let (scheme, policy, credit) = self.on_hosts(id, scheme, paths, mtu_payload, None);
         let config = QpConfig {
             recovery: scheme.recovery,
             acks: scheme.acks,
             cnp: scheme.cnp,
             reordering: scheme.reordering,
+            credit,
             rto: scheme::timeouts(&self.config),
             idle_rtt: scheme::span(self.config.base_rtt) + scheme::span(self.config.host_delay),
             host_delay: scheme::span(self.config.host_delay),
@@ -324,7 +325,7 @@ impl Core {
         self.endpoint.create_qp(now, config)
     }
 
-    /// A scheme for these hosts, and its policy for a connection. `round_trip`: that of the handshake.
+    /// A scheme for these hosts, its policy for a connection, and what credit means there. `round_trip`: that of the handshake.
     pub(super) fn on_hosts(
         &self,
         id: ConnectionId,
@@ -332,7 +333,7 @@ impl Core {
         paths: u16,
         mtu_payload: u16,
         round_trip: Option<Duration>,
-    ) -> (Scheme, Watched) {
+    ) -> (Scheme, Watched, Option<CreditTerms>) {
         let mut recipe = Recipe {
             scheme: scheme.clone(),
             config: self.config.clone(),
@@ -341,9 +342,9 @@ impl Core {
             receive_buffer_bytes: self.receive_buffer_bytes,
             rng: Rng::for_component(self.endpoint.config().seed, "policy", id.0.into()),
         };
-        let Made { scheme, policy, rtts } = recipe.make(round_trip);
+        let Made { scheme, policy, credit, rtts } = recipe.make(round_trip);
         let watched = Watched::new(policy, paths, rtts.least, self.deaths.clone());
-        (scheme, watched.fitted(Fit::new(recipe, round_trip)))
+        (scheme, watched.fitted(Fit::new(recipe, round_trip)), credit)
     }
 
     /// Ends a connection: everything posted is completed, and the peer is told.

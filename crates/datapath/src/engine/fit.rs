@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use pathweave_policy::{AnyPolicy, Leg, PolicyEnv, Scheme};
+use pathweave_policy::{AnyPolicy, CreditTerms, Leg, PolicyEnv, Scheme};
 use pathweave_units::{Duration, Rng};
 
 use crate::config::AROUND_PAYLOAD_BYTES;
@@ -35,6 +35,7 @@ pub(crate) struct Made {
     /// The scheme as hosts need it.
     pub(crate) scheme: Scheme,
     pub(crate) policy: AnyPolicy,
+    pub(crate) credit: Option<CreditTerms>,
     pub(crate) rtts: Rtts,
 }
 
@@ -54,7 +55,8 @@ impl Recipe {
             edge: None,
         };
         let policy = scheme.policy.build(&env, rng);
-        Made { scheme, policy, rtts }
+        let credit = scheme.credit_terms(&env, config.line_rate);
+        Made { scheme, policy, credit, rtts }
     }
 }
 

@@ -360,7 +360,7 @@ impl Core {
         self.io.look_by(now);
         // Both ends have said that they know it.
         let Ok(scheme) = scheme::find(&agreed.scheme) else { return false };
-        let (_, policy) = self.on_hosts(id, &scheme, agreed.paths, agreed.mtu_payload, round_trip);
+        let (_, policy, _) = self.on_hosts(id, &scheme, agreed.paths, agreed.mtu_payload, round_trip);
         let _ = self.endpoint.agree(now, qp, policy, agreed.mtu_payload);
         let _ = shared.info.set(ConnectionInfo {
             peer,

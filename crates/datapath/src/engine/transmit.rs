@@ -157,6 +157,7 @@ impl Core {
             dst_qp: connection.remote_qp,
             src_qp: connection.qp,
             path,
+            pull_target: None,
             body: Body::Control(Packet::Probe { sent_at: now }),
         };
         let alone = Codepoint::capable(false);

@@ -152,7 +152,7 @@ fn a_peer_that_follows_no_rule_loses_at_most_its_own_connection() {
             let dst_qp = QpNum(peer.established.peer.qp.0 + rng.below(2));
             let src_qp = QpNum(peer.qp.0 + rng.below(2));
             let path = PathId(any_number(&mut rng) as u16);
-            let segment = Segment { dst_qp, src_qp, path, body: any_body(&mut rng) };
+            let segment = Segment { dst_qp, src_qp, path, pull_target: None, body: any_body(&mut rng) };
             if let Some(bytes) = peer.packet(&segment, |len| random_bytes(&mut rng, len)) {
                 peer.send(&bytes);
             }

@@ -56,6 +56,7 @@ impl Carrier for Connected {
                 acks: scheme.acks,
                 cnp: scheme.cnp,
                 reordering: scheme.reordering,
+                credit: scheme.credit_terms(&environment(DELAY * 2), environment(DELAY * 2).line_rate),
                 rto,
                 ..QpConfig::new(HostId(1 - end), scheme.policy.build(&environment(DELAY * 2), &mut rng), &[])
             };

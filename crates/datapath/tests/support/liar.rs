@@ -110,7 +110,7 @@ impl Liar {
             }
             _ => {}
         }
-        let segment = Segment { dst_qp, src_qp: raw::QP, path, body };
+        let segment = Segment { dst_qp, src_qp: raw::QP, path, pull_target: None, body };
         let sequence = if self.transport == TransportType::Erd { 0 } else { path.0 % self.paths };
         if let Some(frame) = self.raw.send_segment_on(sequence, &segment, 0x5a)
             && self.said.len() < 64

@@ -1,7 +1,7 @@
 //! Congestion marks: thresholds, probability, and which queue is looked at.
 
 use crate::support::{Net, Packet, data, plain, star};
-use pathweave_fabric::config::{EcnConfig, MarkAt, SwitchConfig, Thresholds};
+use pathweave_fabric::config::{EcnConfig, LastHop, MarkAt, SwitchConfig, Thresholds};
 use pathweave_units::{Bytes, Rate, Time};
 
 fn marking(at: MarkAt, kmin: u64, kmax: u64, pmax: f64) -> SwitchConfig {
@@ -13,6 +13,7 @@ fn marking(at: MarkAt, kmin: u64, kmax: u64, pmax: f64) -> SwitchConfig {
         reference_rate: Rate::from_gbps(100),
         thresholds: Thresholds::ByRate,
         at,
+        ..EcnConfig::default()
     };
     SwitchConfig { ecn, ..plain() }
 }
@@ -110,6 +111,14 @@ fn nics_do_not_mark() {
     net.send_many(Time::ZERO, 50, data(0, 1, 1_000));
     net.run();
     assert!(net.delivered.iter().all(|d| !d.marked));
+}
+
+#[test]
+fn ports_to_hosts_may_be_left_out() {
+    let mut config = marking(MarkAt::Dequeue, 10_000, 10_000, 1.0);
+    assert!(first_marked(&two_to_one(&config, 50, 1)).is_some());
+    config.ecn.last_hop = LastHop::Leave;
+    assert_eq!(first_marked(&two_to_one(&config, 50, 1)), None);
 }
 
 #[test]

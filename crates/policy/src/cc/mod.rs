@@ -22,7 +22,7 @@ use crate::{
 };
 
 pub use dcqcn::{DcqcnParams, DcqcnPreset};
-pub use nscc::NsccProfile;
+pub use nscc::{LastHopTrims, NsccProfile};
 pub use swift::{HopScaling, IncreaseOver, SwiftHops};
 pub use timely::{TimelyParams, TimelyPreset};
 pub use window::Window;

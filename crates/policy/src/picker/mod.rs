@@ -28,6 +28,7 @@ use crate::fluid::{Spread, Spreads};
 use crate::{ConfigError, Feedback, Member, PathView, PolicyCx, PolicyEnv, Sent, Want};
 
 pub use paths::PathSet;
+pub use penalties::Forgives;
 pub(crate) use shares::Shares;
 pub use supplied::{MakePicker, ProgramPicker, Supplied, Supply};
 

@@ -75,6 +75,7 @@ fn uncontrolled() -> Scheme {
         ports: Ports::Any,
         forwarding: None,
         reordering: Reordering::default(),
+        credit: None,
         service: Service::Datagram(DatagramConfig::default()),
     }
 }

@@ -8,6 +8,7 @@ mod dlbf_published;
 mod drill;
 mod ecmp;
 mod ecmp_sr;
+mod eqds;
 mod erd;
 mod info;
 mod laps;
@@ -17,6 +18,7 @@ mod laps_published;
 mod letflow;
 mod mprdma;
 mod mprdma_half_window;
+mod ndp;
 mod per_message;
 mod plb;
 mod qp_scaling;
@@ -31,7 +33,9 @@ mod switch_rps;
 mod timely;
 mod udmp;
 mod udmp_published;
+mod uet;
 mod uet_nscc;
+mod uet_rccc;
 mod ugal;
 mod wcmp;
 mod weave;
@@ -56,6 +60,10 @@ pub fn schemes() -> &'static [SchemeInfo] {
         reps::REPS,
         strack::STRACK,
         uet_nscc::INFO,
+        uet_rccc::INFO,
+        uet::INFO,
+        eqds::INFO,
+        ndp::INFO,
         weave::WEAVE,
         timely::TIMELY,
         swift::SWIFT,

@@ -79,6 +79,9 @@ fn kind_after(kind: FeedbackKind) -> Option<FeedbackKind> {
     })
 }
 
+/// Kinds of credit, at the end of the table: the endpoint takes them, and policies are told of none.
+const CREDIT_KINDS: u32 = 2;
+
 impl<P: Policy> Model<P> {
     fn step(&mut self, dice: &mut Rng) {
         match dice.below(20) {
@@ -145,7 +148,8 @@ impl<P: Policy> Model<P> {
     /// A control packet of any kind that policies are told of, on any path.
     fn feed_control(&mut self, dice: &mut Rng) {
         let Flying { path, sent_at, .. } = self.of_a_path(dice);
-        let kind = ControlKind::ALL[dice.below(ControlKind::ALL.len() as u32) as usize];
+        let told = ControlKind::ALL.len() as u32 - CREDIT_KINDS;
+        let kind = ControlKind::ALL[dice.below(told) as usize];
         let first = self.next_psn.saturating_sub(u64::from(dice.below(64)));
         let packet = match kind {
             ControlKind::Probe | ControlKind::ProbeReply => Control::Probe { sent_at },
@@ -153,6 +157,7 @@ impl<P: Policy> Model<P> {
                 Control::Notice { first, last: self.next_psn.max(first), sent_at }
             }
             ControlKind::EdgeEcho => Control::EdgeEcho { sent_at },
+            ControlKind::Pull | ControlKind::PullRequest => unreachable!("the last ones"),
         };
         let control = packet.answer(self.now, dice.chance(0.3)).unwrap_or(packet);
         let feedback =

@@ -147,10 +147,18 @@ impl Node {
     }
 }
 
-/// Whether fields of `over` belong into `base`: it has the same `kind` or does not say.
+/// The units of a window, of which a table has one.
+const UNITS: [&str; 2] = ["bdp", "packets"];
+
+/// Whether fields of `over` belong into `base`: it has the same `kind`, or unit, or does not say.
 fn same_kind(base: &Table, over: &Table) -> bool {
     let kind = |table: &Table| table.get("kind").and_then(|kind| kind.as_text().map(str::to_owned));
-    kind(over).is_none_or(|over| kind(base).is_none_or(|base| base == over))
+    let unit = |table: &Table| match table.len() {
+        1 => UNITS.into_iter().find(|unit| table.get(*unit).is_some()),
+        _ => None,
+    };
+    let same_unit = unit(over).is_none_or(|over| unit(base).is_none_or(|base| base == over));
+    same_unit && kind(over).is_none_or(|over| kind(base).is_none_or(|base| base == over))
 }
 
 #[cfg(test)]

@@ -122,6 +122,7 @@ const INERT_OF_SCHEMES: &[Inert] = &[
         "policy.cc.apply_packets",
         "messages are so short that increases count once a round trip only",
     ),
+    ("uet-nscc", "policy.cc.last_hop_trims", "no switch trims here"),
     ("laps", "policy.fabric_threshold", "parameter of window_of, for paths that sources choose"),
     ("laps", "policy.window_of", "sources do not choose paths"),
     ("laps-code-2025", "policy.decrease", "the window alone limits"),

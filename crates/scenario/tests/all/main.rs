@@ -1,6 +1,7 @@
 //! The tests of this crate as one program: it is linked once.
 
 mod any_text;
+mod credit;
 mod effects;
 mod estimate;
 mod flow;

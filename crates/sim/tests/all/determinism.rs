@@ -14,7 +14,8 @@ fn runs() -> Vec<(String, SimSpec)> {
     let mut runs = vec![];
     let hashing = ["ecmp", "ecmp-sr", "rps", "rps-nocc", "qp-scaling", "per-message", "dlbf"];
     let balancing = ["letflow", "conga", "conweave", "drill", "switch-rps", "wcmp"];
-    for scheme in hashing.into_iter().chain(balancing) {
+    let granting = ["uet-rccc", "uet", "eqds", "ndp"];
+    for scheme in hashing.into_iter().chain(balancing).chain(granting) {
         runs.push((format!("{scheme} permutation"), spec(fat_tree(), &permutation(16, 300_000), scheme)));
         let mut pausing = spec(leaf_spine(), &incast(16, 200_000), scheme);
         pausing.switch.buffer = Bytes::from_kb(900);

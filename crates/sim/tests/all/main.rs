@@ -2,6 +2,7 @@
 
 mod capture;
 mod contract;
+mod credit;
 mod crowd;
 mod datagram;
 mod determinism;

@@ -18,7 +18,13 @@ impl<P: Policy> Qp<P> {
         let in_flight = self.send.flight.una()..self.send.flight.next();
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         let Outgoing { control, treatment } = self.policy.compose(now, path, in_flight, &mut cx);
-        let segment = Segment { dst_qp: self.remote, src_qp: self.num, path, body: Body::Control(control) };
+        let segment = Segment {
+            dst_qp: self.remote,
+            src_qp: self.num,
+            path,
+            pull_target: None,
+            body: Body::Control(control),
+        };
         let wire_bytes = common.config.framing.wire_bytes(&segment);
         let counts = self.order.get_or_insert_default();
         counts.controls_sent[control.kind()] += 1;

@@ -174,7 +174,8 @@ impl<P: Policy> Qp<P> {
                 Haste::AtOnce => true,
                 Haste::AsItTells { .. } if self.receive.acks.counts_bytes() => {
                     let new = New {
-                        wire_bytes: common.sizes.of_data(common.config.framing, data),
+                        wire_bytes: common.sizes.of_data(common.config.framing, data)
+                            + self.pull_target_bytes(common),
                         marked: ce,
                         asks: data.ack_request || data.last || data.retransmit,
                         has_gap: self.receive.recovery.has_gap(),

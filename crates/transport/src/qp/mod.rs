@@ -1,6 +1,7 @@
 //! A queue pair.
 
 mod control;
+mod credit;
 mod data;
 mod feedback;
 mod order;
@@ -61,16 +62,22 @@ pub(crate) struct Qp<P> {
     pub(crate) policy: Line<P>,
 }
 
-/// Of the other end's answers, in a byte: what they last said of notices, and whether this end asks for those that would wait.
+/// In a byte: what the other end's answers last said of notices, whether this end asks for those that would wait, and whether
+/// either end sends only what it has credit for.
 #[derive(Clone, Copy, Debug)]
 struct Answers(u8);
 
 impl Answers {
     const PAUSED: u8 = 1;
     const ASKED_FOR: u8 = 2;
+    const CREDIT: u8 = 4;
 
-    fn new(asked_for: bool) -> Self {
-        Answers(if asked_for { Self::ASKED_FOR } else { 0 })
+    fn new(asked_for: bool, credit: bool) -> Self {
+        Answers(if asked_for { Self::ASKED_FOR } else { 0 } | if credit { Self::CREDIT } else { 0 })
+    }
+    #[inline]
+    fn needs_credit(self) -> bool {
+        self.0 & Self::CREDIT != 0
     }
     #[inline]
     fn are_asked_for(self) -> bool {
@@ -116,6 +123,7 @@ impl<P: Policy> Qp<P> {
             acks,
             cnp,
             reordering,
+            credit,
             rto,
             idle_rtt,
             host_delay,
@@ -132,7 +140,7 @@ impl<P: Policy> Qp<P> {
             remote: QpNum(0),
             connected: false,
             health: Health::Well,
-            answers: Answers::new(acks.every_bytes.is_some()),
+            answers: Answers::new(acks.every_bytes.is_some(), credit.is_some()),
             turn: Turn::Off,
             rnr,
             policy: Line(policy),
@@ -152,6 +160,9 @@ impl<P: Policy> Qp<P> {
             order: None,
         };
         qp.join_rings(recovery, common);
+        if let Some(terms) = credit {
+            common.credit_mut().join(now, num, terms);
+        }
         let member = Member { qp: num, peer };
         qp.policy.on_open(now, &member, &mut PolicyCx { rng: &mut qp.rng, shared: &mut common.shared });
         if !paths.is_empty() {
@@ -265,7 +276,10 @@ impl<P: Policy> Qp<P> {
         if !self.connected {
             return;
         }
-        common.control.push(self.peer, Segment { dst_qp: self.remote, src_qp: self.num, path, body });
+        common.control.push(
+            self.peer,
+            Segment { dst_qp: self.remote, src_qp: self.num, path, pull_target: None, body },
+        );
     }
 
     fn nack(&mut self, psn: u64, path: PathId, reason: NackReason, common: &mut Common) {
@@ -317,6 +331,7 @@ impl<P: Policy> Qp<P> {
             self.turn = Turn::Off;
         }
         self.release_memory(common);
+        common.leave_credit(self.num);
         let complete = |wr_id, opcode, status| {
             Event::Completion(Completion { wr_id, qp: self.num, status, opcode, byte_len: 0, imm: None })
         };
@@ -346,6 +361,7 @@ impl<P: Policy> Qp<P> {
     #[cold]
     pub(crate) fn abandon_shares(&mut self, common: &mut Common) {
         self.leave_rings(common);
+        common.leave_credit(self.num);
         common.set_mtu_payload(self.num, None);
         self.release_memory(common);
         common.memory.close_to(self.num);
@@ -393,15 +409,18 @@ impl<P: Policy> Qp<P> {
         assert!(answers.count() >= self.receive.answers(), "an answer under way is a message");
         assert!(self.receive.answers() <= usize::from(self.receive.reads_in), "answers are of READs taken");
         assert!(
-            !self.is_stuck(),
+            !self.is_stuck(common),
             "nothing in flight, data to send, no timer: the policy has blocked for ever (PSN {})",
             self.send.flight.next()
         );
     }
 
     /// Data could leave, and nothing will ever ask the policy again.
-    fn is_stuck(&self) -> bool {
-        self.turn == Turn::Off
+    fn is_stuck(&self, common: &Common) -> bool {
+        let asks =
+            common.spender(self.num).is_some_and(|spender| !spender.can_send() && spender.due.is_some());
+        !asks
+            && self.turn == Turn::Off
             && self.health != Health::BackingOff
             && self.connected
             && self.send.sendable()

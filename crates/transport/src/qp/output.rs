@@ -44,6 +44,9 @@ impl<P: Policy> Qp<P> {
             return Outcome::Nothing;
         }
         let Some((candidate, data, want)) = self.next_packet(now, common) else { return Outcome::Nothing };
+        if self.has_credit() && !self.may_spend(now, common) {
+            return Outcome::Nothing;
+        }
         let Want { wire_bytes, inflight_packets, .. } = want;
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         let grant = self.policy.poll_send(now, &want, &mut cx);
@@ -72,7 +75,7 @@ impl<P: Policy> Qp<P> {
         let want = Want {
             psn: data.psn,
             payload_bytes: u32::from(data.len),
-            wire_bytes: common.sizes.of_data(common.config.framing, &data),
+            wire_bytes: common.sizes.of_data(common.config.framing, &data) + self.pull_target_bytes(common),
             msn: data.msn,
             retransmit: data.retransmit,
             inflight_packets: self.send.flight.inflight_packets(),
@@ -112,6 +115,7 @@ impl<P: Policy> Qp<P> {
         let tx = self.send.flight.sent(data.psn, now, path, wire_bytes, memo);
         self.send.recovery.on_sent(data.psn, tx);
         self.send.committed(&candidate);
+        let pull_target = if self.has_credit() { self.spend(now, wire_bytes, path, common) } else { None };
         if self.answers.are_asked_for() && !data.last {
             data.ack_request = data.retransmit || !self.could_send_more(now, common);
         }
@@ -134,14 +138,29 @@ impl<P: Policy> Qp<P> {
             class: Class::Data,
             ecn_capable: true,
             wire_bytes,
-            segment: Segment { dst_qp: self.remote, src_qp: self.num, path, body: Body::Data(data) },
+            segment: Segment {
+                dst_qp: self.remote,
+                src_qp: self.num,
+                path,
+                pull_target,
+                body: Body::Data(data),
+            },
             payload,
         }
+    }
+
+    /// Bytes of the pull target that data of this queue pair carries.
+    #[inline(always)]
+    pub(super) fn pull_target_bytes(&self, common: &Common) -> u32 {
+        if self.has_credit() { common.config.framing.pull_target_bytes() } else { 0 }
     }
 
     /// Whether another packet could leave, if not now then after a while, without word from the other end.
     fn could_send_more(&mut self, now: Time, common: &mut Common) -> bool {
         let Some((_, _, want)) = self.next_packet(now, common) else { return false };
+        if self.has_credit() && !self.can_spend(common) {
+            return false;
+        }
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         self.policy.poll_send(now, &want, &mut cx) != Grant::Blocked
     }
@@ -175,7 +194,13 @@ impl<P: Policy> Qp<P> {
             class: Class::Data,
             ecn_capable: true,
             wire_bytes,
-            segment: Segment { dst_qp: self.remote, src_qp: self.num, path, body: Body::Data(data) },
+            segment: Segment {
+                dst_qp: self.remote,
+                src_qp: self.num,
+                path,
+                pull_target: None,
+                body: Body::Data(data),
+            },
             payload,
         }
     }

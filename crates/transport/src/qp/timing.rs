@@ -59,7 +59,7 @@ impl<P: Policy> Qp<P> {
                 }
             }
             // The endpoint's own.
-            TimerKind::RnrBackoff | TimerKind::PathOrder => {}
+            TimerKind::RnrBackoff | TimerKind::PathOrder | TimerKind::Credit => {}
         }
     }
 

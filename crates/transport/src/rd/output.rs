@@ -155,7 +155,7 @@ impl<P: Policy> Transport for RdQp<P> {
 impl<P: Policy> RdQp<P> {
     /// Appends a control packet.
     pub(super) fn say(&mut self, to: PeerId, path: PathId, body: Body) {
-        let segment = Segment { dst_qp: to.qp, src_qp: self.config.num, path, body };
+        let segment = Segment { dst_qp: to.qp, src_qp: self.config.num, path, pull_target: None, body };
         self.control.push(to.host, segment);
     }
 
@@ -169,6 +169,7 @@ impl<P: Policy> RdQp<P> {
             dst_qp: self.flows[candidate.flow as usize].peer.qp,
             src_qp: self.config.num,
             path: PathId(0),
+            pull_target: None,
             body: Body::Rd(*data),
         };
         let wire_bytes = self.config.framing.wire_bytes(&segment);

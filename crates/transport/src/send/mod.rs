@@ -21,6 +21,9 @@ use claims::{Claims, Writes};
 use flight::Flight;
 use message::{Message, Start};
 
+/// Messages that are counted exactly of those that wait.
+const COUNTED_MESSAGES: usize = 32;
+
 /// The sending direction of a queue pair.
 // In the order of use, what every packet and every acknowledgement touches first; see `Qp`.
 #[derive(Debug)]
@@ -226,6 +229,34 @@ impl SendStream {
     #[inline]
     pub(crate) fn backlogged(&self) -> bool {
         self.flight.lost_packets() > 0 || self.flight.next() < self.end_psn
+    }
+
+    /// Wire bytes that wait, new or to be sent again, with `around` bytes around each payload. As far as `most`, and of many
+    /// short messages as if those behind the first were of full packets.
+    pub(crate) fn backlog_bytes(&self, mtu_payload: u16, around: u32, most: u64) -> u64 {
+        let (mtu, around) = (u64::from(mtu_payload), u64::from(around));
+        let mut bytes = u64::from(self.flight.lost_packets()) * (mtu + around);
+        let mut next = self.flight.next();
+        for message in self.messages.range(self.current as usize..).take(COUNTED_MESSAGES) {
+            if bytes >= most {
+                break;
+            }
+            let payload = match message.op {
+                Operation::ReadRequest => 0,
+                _ => message.len.saturating_sub((next - message.start_psn) * mtu),
+            };
+            bytes += payload + (message.end_psn - next) * around;
+            next = message.end_psn;
+        }
+        bytes + (self.end_psn - next) * (mtu + around)
+    }
+
+    /// The message of the packet that is to leave next, as index into [`SendStream::messages`].
+    pub(crate) fn first_unsent(&self) -> Option<usize> {
+        match self.flight.lost_packets() {
+            0 => Some(self.current as usize).filter(|&index| index < self.messages.len()),
+            _ => self.culprit(self.flight.una()),
+        }
     }
 
     /// A packet could leave if the policy grants it: one is lost, or the receiver's window is open.

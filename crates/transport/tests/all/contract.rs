@@ -55,6 +55,7 @@ impl Subject for Endpoint<AnyPolicy> {
             let mut qp = QpConfig::new(HostId(1 - host as u32), policy, &[]);
             (qp.recovery, qp.acks) = (scheme.recovery, scheme.acks);
             (qp.cnp, qp.reordering) = (scheme.cnp, scheme.reordering);
+            qp.credit = scheme.credit_terms(env, env.line_rate);
             (qp.rto.timeout, qp.rto.retry_limit) = (Duration::from_us(200), 50);
             hosts[host].create_qp(Time::ZERO, qp)
         });

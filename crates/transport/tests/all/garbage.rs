@@ -5,7 +5,7 @@ use pathweave_policy::{PathRto, Recovery, RingScope};
 use pathweave_transport::{Op, ReceiveMode};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, Data, Missing, Nack, NackReason, Notices, Operation, Segment,
+    Ack, Body, Cause, Control, CreditNumber, Data, Missing, Nack, NackReason, Notices, Operation, Segment,
 };
 use proptest::prelude::*;
 
@@ -101,6 +101,8 @@ fn body() -> impl Strategy<Value = Body> {
             Body::Missing(Missing { first, missing, cause })
         }),
         1 => time().prop_map(|sent_at| Body::Control(Control::Probe { sent_at })),
+        1 => number().prop_map(|n| Body::Control(Control::Pull { granted: CreditNumber::new(n) })),
+        1 => number().prop_map(|n| Body::Control(Control::PullRequest { target: CreditNumber::new(n) })),
         1 => time().prop_map(|sent_at| Body::Control(Control::EdgeEcho { sent_at })),
         1 => (time(), time()).prop_map(|(sent_at, received_at)| {
             Body::Control(Control::ProbeReply { sent_at, received_at })
@@ -164,7 +166,7 @@ proptest! {
             match input {
                 Input::Garbage(host, body, ce) => {
                     let segment =
-                        Segment { dst_qp: pair.qps[host], src_qp: pair.qps[1 - host], path: PathId(0), body };
+                        Segment { dst_qp: pair.qps[host], src_qp: pair.qps[1 - host], path: PathId(0), pull_target: None, body };
                     let to = &mut pair.hosts[host];
                     let placement = to.endpoint.on_packet(pair.now, HostId(1 - host as u32), &segment, ce);
                     if let Some(placement) = placement {
@@ -173,7 +175,7 @@ proptest! {
                     }
                 }
                 Input::Foreign(from, dst, src, body) => {
-                    let segment = Segment { dst_qp: QpNum(dst), src_qp: QpNum(src), path: PathId(9), body };
+                    let segment = Segment { dst_qp: QpNum(dst), src_qp: QpNum(src), path: PathId(9), pull_target: None, body };
                     pair.hosts[0].endpoint.on_packet(pair.now, HostId(from), &segment, false);
                 }
                 Input::Step => {

@@ -2,6 +2,7 @@
 
 mod agree;
 mod contract;
+mod credit;
 mod dead_path;
 mod garbage;
 mod memory_order;

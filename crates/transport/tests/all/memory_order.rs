@@ -211,7 +211,13 @@ fn keys_cannot_be_tried_behind_a_gap() {
                 sent_at: Time::ZERO,
             };
             let body = Body::Data(data);
-            let segment = Segment { dst_qp: pair.qps[1], src_qp: pair.qps[0], path: PathId(0), body };
+            let segment = Segment {
+                dst_qp: pair.qps[1],
+                src_qp: pair.qps[0],
+                path: PathId(0),
+                pull_target: None,
+                body,
+            };
             let placed = pair.hosts[1].endpoint.on_packet(Time::ZERO, HostId(0), &segment, false);
             assert_eq!(placed, None);
             refused += 1;

@@ -2,8 +2,8 @@
 
 use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, ControlKind, Data, Missing, Nack, NackReason, Notices, Operation, RdData,
-    Segment,
+    Ack, Body, Cause, Control, ControlKind, CreditNumber, Data, Missing, Nack, NackReason, Notices,
+    Operation, RdData, Segment,
 };
 
 /// Decisions, one after the other: of a seeded stream, or the bytes of a fuzzer.
@@ -123,7 +123,7 @@ pub(crate) struct Aim {
 
 /// A packet of any kind with any fields. Its path is one that was agreed on where drivers see to that.
 pub(crate) fn any_body(choices: &mut Choices<'_>, aim: &Aim) -> (Body, PathId) {
-    let body = match choices.below(24) {
+    let body = match choices.below(26) {
         0..=7 => any_data(choices, aim),
         8..=11 => Body::Ack(Ack {
             cumulative: choices.number(aim.own_psn),
@@ -176,6 +176,8 @@ pub(crate) fn any_body(choices: &mut Choices<'_>, aim: &Aim) -> (Body, PathId) {
             cause: choices.of(&[Cause::Lost, Cause::Late]),
         }),
         22 => Body::Control(Control::EdgeEcho { sent_at: choices.time(aim.now) }),
+        23 => Body::Control(Control::Pull { granted: any_credit(choices) }),
+        24 => Body::Control(Control::PullRequest { target: any_credit(choices) }),
         _ => Body::Rd(any_rd(choices, aim.data_psn, aim.mtu_payload)),
     };
     let any = choices.number(0) as u16;
@@ -185,6 +187,11 @@ pub(crate) fn any_body(choices: &mut Choices<'_>, aim: &Aim) -> (Body, PathId) {
         _ => any,
     };
     (body, PathId(path))
+}
+
+/// What a liar says of credit: little, much, or anything.
+pub(crate) fn any_credit(choices: &mut Choices<'_>) -> CreditNumber {
+    CreditNumber::new(choices.number(100))
 }
 
 fn any_data(choices: &mut Choices<'_>, aim: &Aim) -> Body {
@@ -249,5 +256,5 @@ pub(crate) fn any_rd(choices: &mut Choices<'_>, psn: u64, mtu_payload: u16) -> R
 pub(crate) fn stray(choices: &mut Choices<'_>, aim: &Aim, known: &[QpNum]) -> Segment {
     let (body, path) = any_body(choices, aim);
     let mut number = || if choices.bit() { choices.of(known) } else { QpNum(choices.number(2) as u32) };
-    Segment { dst_qp: number(), src_qp: number(), path, body }
+    Segment { dst_qp: number(), src_qp: number(), path, pull_target: None, body }
 }

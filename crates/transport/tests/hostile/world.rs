@@ -10,7 +10,7 @@ use pathweave_transport::{
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, Segment};
 
-use super::choices::{Aim, Choices, PACKET_KINDS, any_body, kind_of_packet, stray};
+use super::choices::{Aim, Choices, PACKET_KINDS, any_body, any_credit, kind_of_packet, stray};
 
 /// Payload of a full packet.
 const MTU: u16 = 1_024;
@@ -242,7 +242,9 @@ impl<'a> World<'a> {
             any_body(&mut self.choices, &aim)
         };
         self.said[kind_of_packet(&body)] += 1;
-        let segment = Segment { dst_qp: self.lied_to, src_qp: LIARS_QP, path, body };
+        let says_target = matches!(body, Body::Data(_)) && self.choices.bit();
+        let pull_target = says_target.then(|| any_credit(&mut self.choices));
+        let segment = Segment { dst_qp: self.lied_to, src_qp: LIARS_QP, path, pull_target, body };
         let marked = self.choices.one_in(3);
         if let Body::Data(data) = &segment.body
             && data.psn.wrapping_sub(self.psns[0]) < 64
@@ -542,6 +544,7 @@ fn qp_config(scheme: &Scheme, peer: HostId, policy: AnyPolicy) -> QpConfig<'stat
         acks: scheme.acks,
         cnp: scheme.cnp,
         reordering: scheme.reordering,
+        credit: scheme.credit_terms(&env(scheme.paths, false), LINE_RATE),
         ..QpConfig::new(peer, policy, &[])
     };
     config.rto.timeout = Duration::from_us(100);

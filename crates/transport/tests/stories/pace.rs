@@ -78,6 +78,7 @@ fn an_echo_of_the_edge_is_heard_and_acknowledges_nothing() {
         dst_qp: qp,
         src_qp: QpNum(9),
         path: PathId(0),
+        pull_target: None,
         body: Body::Control(Control::EdgeEcho { sent_at }),
     };
     // Before anything was sent, or from the future, it makes no sense.
@@ -116,7 +117,8 @@ fn a_stamp_renewed_on_the_way_measures_from_there() {
         marked: 0,
         notices: Notices::Welcome,
     };
-    let segment = Segment { dst_qp: qp, src_qp: QpNum(9), path: PathId(0), body: Body::Ack(ack) };
+    let segment =
+        Segment { dst_qp: qp, src_qp: QpNum(9), path: PathId(0), pull_target: None, body: Body::Ack(ack) };
     endpoint.on_packet(Time::from_us(1_006), HostId(1), &segment, false);
     let timed = FeedbackKind::Ack { timed: true, marked: false };
     assert_eq!(endpoint.policy(qp).unwrap().log, [(0, timed, Duration::from_us(506))]);
@@ -137,7 +139,7 @@ fn a_packet_waits_for_its_port_and_control_does_not() {
     assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::OPEN)), Some((0, 0)));
     assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::port(0))), None);
     let probe = Body::Control(Control::Probe { sent_at: Time::ZERO });
-    let segment = Segment { dst_qp: qp, src_qp: QpNum(9), path: PathId(0), body: probe };
+    let segment = Segment { dst_qp: qp, src_qp: QpNum(9), path: PathId(0), pull_target: None, body: probe };
     endpoint.on_packet(Time::ZERO, HostId(1), &segment, false);
     assert_eq!(endpoint.poll_transmit(Time::ZERO, Gate::CONTROL).unwrap().class, Class::Control);
     assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::port(1))), Some((1, 1)));

@@ -4,11 +4,12 @@ use super::emit::{check, emit_headers, headers_len, payload_len};
 use super::error::{EmitError, ParseError};
 use super::fields::Source;
 use super::layout::bth;
-use super::layout::{BTH_LEN, IMMDT_LEN, MAGIC, VERSION, ext, flag, reth};
+use super::layout::{BTH_LEN, IMMDT_LEN, MAGIC, PULL_TARGET_LEN, VERSION, ext, flag, reth};
 use super::opcode::{Opcode, Position, Transfer, nack_reason};
 use super::outer::bth_and_lengths;
 use super::psn::extend_psn;
 use super::read::{take, time_at, u16_at, u24_at, u32_at, u64_at, zero};
+use crate::credit::CreditNumber;
 use crate::segment::{
     Ack, Body, Cause, Data, Missing, Nack, NackReason, Notices, Operation, RdData, Segment,
 };
@@ -30,7 +31,7 @@ impl DatagramLayout {
     #[inline]
     pub fn for_segment(segment: &Segment) -> Self {
         let payload_len = payload_len(&segment.body);
-        let header_len = headers_len(&segment.body);
+        let header_len = headers_len(segment);
         let inside = header_len + payload_len;
         DatagramLayout { header_len, payload_len, pad_len: inside.next_multiple_of(4) - inside }
     }
@@ -150,7 +151,16 @@ impl<'a> Datagram<'a> {
             }),
             Opcode::Control(kind) => Body::Control(kind.read(&self.control(near))),
         };
-        Segment { dst_qp: self.dst_qp(), src_qp: self.src_qp(), path: self.path(), body }
+        let pull_target = self.pull_target();
+        Segment { dst_qp: self.dst_qp(), src_qp: self.src_qp(), path: self.path(), pull_target, body }
+    }
+
+    /// What its sender wants granted, where it is data and says so.
+    #[inline]
+    fn pull_target(&self) -> Option<CreditNumber> {
+        let extension = self.extension();
+        let says_so = extension[ext::FLAGS] & flag::PULL_TARGET != 0;
+        says_so.then(|| CreditNumber::from_wire(u32_at(extension, extension.len() - PULL_TARGET_LEN)))?
     }
 
     /// What a control packet is read from.
@@ -273,10 +283,13 @@ impl<'a> Datagram<'a> {
         let flags = extension[ext::FLAGS];
         let allowed = match self.opcode {
             // An ImmDt header without the flag would be a contradiction too; it is found below.
-            Opcode::Transfer(Transfer::Send | Transfer::Write, ..) => flag::RETRANSMIT | flag::IMMEDIATE,
-            Opcode::Transfer(Transfer::ReadResponse, ..) | Opcode::ReadRequest | Opcode::Rd => {
-                flag::RETRANSMIT
+            Opcode::Transfer(Transfer::Send | Transfer::Write, ..) => {
+                flag::RETRANSMIT | flag::IMMEDIATE | flag::PULL_TARGET
             }
+            Opcode::Transfer(Transfer::ReadResponse, ..) | Opcode::ReadRequest => {
+                flag::RETRANSMIT | flag::PULL_TARGET
+            }
+            Opcode::Rd => flag::RETRANSMIT,
             // Which of them, depends on the syndrome and is checked below.
             Opcode::Acknowledge => flag::PAUSED | flag::MARKED,
             Opcode::Control(kind) => kind.entry().flags,
@@ -286,11 +299,14 @@ impl<'a> Datagram<'a> {
         if flags & !allowed != 0 {
             return Err(ParseError::Flags { flags, allowed });
         }
+        if flags & flag::PULL_TARGET != 0 && self.pull_target().is_none() {
+            return Err(ParseError::CreditNumber(u32_at(extension, extension.len() - PULL_TARGET_LEN)));
+        }
         match self.opcode {
             Opcode::Transfer(transfer, position, with_imm) => {
                 let immediate = flags & flag::IMMEDIATE != 0;
                 if position.is_last() && immediate != with_imm {
-                    let expected = if with_imm { allowed } else { flag::RETRANSMIT };
+                    let expected = if with_imm { allowed } else { allowed & !flag::IMMEDIATE };
                     return Err(ParseError::Flags { flags, allowed: expected });
                 }
                 self.check_transfer(transfer, position)

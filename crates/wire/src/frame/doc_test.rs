@@ -2,8 +2,8 @@
 
 use super::layout::{
     ACK_EXT_LEN, AETH_LEN, BTH_LEN, CNP_EXT_LEN, COMMON_LEN, DATA_EXT_LEN, ETHERNET_LEN, ICRC_LEN, IMMDT_LEN,
-    IPV4_LEN, MAGIC, MISSING_EXT_LEN, NACK_EXT_LEN, RD_EXT_LEN, RDETH_LEN, RETH_LEN, ROCE_PORT, UDP_LEN,
-    VERSION, WRITE_IMM_EXT_LEN, bth, ext, reth,
+    IPV4_LEN, MAGIC, MISSING_EXT_LEN, NACK_EXT_LEN, PULL_TARGET_LEN, RD_EXT_LEN, RDETH_LEN, RETH_LEN,
+    ROCE_PORT, UDP_LEN, VERSION, WRITE_IMM_EXT_LEN, bth, ext, reth,
 };
 use super::opcode::{Opcode, nack_reason};
 use crate::control::ControlKind;
@@ -90,6 +90,8 @@ fn fields_lie_where_the_document_says() {
             ("sent at", ext::DATA_SENT_AT),
         ],
     );
+    let target = [("pull target", DATA_EXT_LEN)];
+    check("#### Where receivers grant credit", DATA_EXT_LEN, DATA_EXT_LEN + PULL_TARGET_LEN, &target);
     let more = [("receive", ext::DATA_RECEIVE)];
     check("#### With the last packet of a WRITE with immediate", DATA_EXT_LEN, WRITE_IMM_EXT_LEN, &more);
     check(

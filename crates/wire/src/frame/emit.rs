@@ -3,13 +3,14 @@
 use super::checksum::{icrc, ipv4_checksum};
 use super::error::EmitError;
 use super::layout::{
-    ETHERNET_LEN, ETHERTYPE_IPV4, ICRC_LEN, IP_PROTOCOL_UDP, IPV4_LEN, MAGIC, PKEY, ROCE_PORT, UDP_LEN,
-    VERSION, bth, ext, flag, reth,
+    ETHERNET_LEN, ETHERTYPE_IPV4, ICRC_LEN, IP_PROTOCOL_UDP, IPV4_LEN, MAGIC, PKEY, PULL_TARGET_LEN,
+    ROCE_PORT, UDP_LEN, VERSION, bth, ext, flag, reth,
 };
 use super::opcode::{Opcode, SYNDROME_ACK, Transfer, has_immediate, syndrome};
 use super::psn::wire_psn;
 use super::route::Route;
 use super::write::{put, put_u24};
+use crate::credit::CreditNumber;
 use crate::segment::{
     Ack, Body, Cause, Data, Missing, Nack, NackReason, Notices, Operation, RdData, Segment,
 };
@@ -19,7 +20,7 @@ const MAX_24: u64 = 0xff_ffff;
 
 /// Bytes from the start of the IPv4 header to the end of the ICRC: the frame without its Ethernet header.
 pub fn ip_packet_len(segment: &Segment) -> usize {
-    let inside = headers_len(&segment.body) + payload_len(&segment.body);
+    let inside = headers_len(segment) + payload_len(&segment.body);
     IPV4_LEN + UDP_LEN + inside.next_multiple_of(4) + ICRC_LEN
 }
 
@@ -52,7 +53,7 @@ pub fn emit(segment: &Segment, route: &Route, payload: &[u8], out: &mut [u8]) ->
     emit_ip_udp(route, packet);
 
     let body = &mut packet[IPV4_LEN + UDP_LEN..end];
-    let headers = headers_len(&segment.body);
+    let headers = headers_len(segment);
     let pad = body.len() - headers - payload.len();
     emit_headers(segment, pad as u8, &mut body[..headers]);
     body[headers..headers + payload.len()].copy_from_slice(payload);
@@ -71,8 +72,16 @@ pub(super) fn payload_len(body: &Body) -> usize {
     }
 }
 
-pub(super) fn headers_len(body: &Body) -> usize {
-    Opcode::for_body(body).header_len(matches!(body, Body::Nack(_)))
+pub(super) fn headers_len(segment: &Segment) -> usize {
+    let Segment { body, .. } = segment;
+    let target = if pull_target(segment).is_some() { PULL_TARGET_LEN } else { 0 };
+    Opcode::for_body(body).header_len(matches!(body, Body::Nack(_))) + target
+}
+
+/// The pull target that is written.
+#[inline]
+fn pull_target(segment: &Segment) -> Option<CreditNumber> {
+    segment.pull_target.filter(|_| matches!(segment.body, Body::Data(_)))
 }
 
 /// Whether every number fits its field.
@@ -115,14 +124,13 @@ pub(super) fn check(segment: &Segment) -> Result<(), EmitError> {
             Operation::Send | Operation::SendImm => {}
         }
         at_most("end of the packet in its message", offset + len, 1 << 32)?;
-        let room =
-            u64::from(u16::MAX) - (IPV4_LEN + UDP_LEN + headers_len(&segment.body) + ICRC_LEN + 3) as u64;
+        let room = u64::from(u16::MAX) - (IPV4_LEN + UDP_LEN + headers_len(segment) + ICRC_LEN + 3) as u64;
         at_most("payload", len, room)?;
     }
     if let Body::Rd(data) = &segment.body {
         let (offset, len) = (u64::from(data.offset), u64::from(data.len));
         at_most("end of the packet in its message", offset + len, 1 << 32)?;
-        let headers = IPV4_LEN + UDP_LEN + headers_len(&segment.body) + ICRC_LEN + 3;
+        let headers = IPV4_LEN + UDP_LEN + headers_len(segment) + ICRC_LEN + 3;
         at_most("payload", len, u64::from(u16::MAX) - headers as u64)?;
         if len == 0 {
             return Err(EmitError::NoPayload);
@@ -176,7 +184,14 @@ pub(super) fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
     put(extension, ext::PATH, segment.path.0.to_be_bytes());
     put_u24(extension, ext::SRC_QP, segment.src_qp.0);
     match &segment.body {
-        Body::Data(data) => emit_data(data, opcode, standard, extension),
+        Body::Data(data) => {
+            emit_data(data, opcode, standard, extension);
+            if let Some(target) = pull_target(segment) {
+                extension[ext::FLAGS] |= flag::PULL_TARGET;
+                let at = extension.len() - PULL_TARGET_LEN;
+                put(extension, at, target.to_wire().to_be_bytes());
+            }
+        }
         Body::Ack(ack) => {
             standard[0] = SYNDROME_ACK;
             emit_ack(ack, extension);

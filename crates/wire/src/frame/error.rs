@@ -105,6 +105,9 @@ pub enum ParseError {
         /// What the opcode allows.
         allowed: u8,
     },
+    /// A number of credit, whose highest bit says that it is one.
+    #[error("credit number is {0:#010x}; its highest bit must be 1")]
+    CreditNumber(u32),
     /// A notice whose last PSN is not at or shortly after its first.
     #[error("notice of PSNs {first} to {last}; the last must be less than 2^23 after the first")]
     Range {

@@ -5,8 +5,9 @@ use pathweave_units::Time;
 use super::error::{EmitError, ParseError};
 use super::layout::{ext, flag};
 use super::psn::{extend_psn, wire_psn};
-use super::read::{time_at, u24_at, zero};
+use super::read::{time_at, u24_at, u32_at, zero};
 use super::write::{put, put_u24};
+use crate::credit::CreditNumber;
 
 /// What of a frame the fields of a control packet are read from.
 #[derive(Clone, Copy)]
@@ -103,6 +104,24 @@ impl<const AT: usize> Field for LastPsnAt<AT> {
             return Ok(());
         }
         Err(EmitError::OutOfRange { field: "packets of a notice, less one", value, max })
+    }
+}
+
+/// A number of credit at this offset.
+pub(crate) struct CreditAt<const AT: usize>;
+
+impl<const AT: usize> Field for CreditAt<AT> {
+    type Value = CreditNumber;
+    const PLACE: Option<(usize, usize)> = Some((AT, 4));
+    fn put(value: CreditNumber, extension: &mut [u8]) {
+        put(extension, AT, value.to_wire().to_be_bytes());
+    }
+    fn get(source: &Source<'_>) -> CreditNumber {
+        CreditNumber::new(u32_at(source.extension, AT).into())
+    }
+    fn check(source: &Source<'_>) -> Result<(), ParseError> {
+        let wire = u32_at(source.extension, AT);
+        CreditNumber::from_wire(wire).map(|_| ()).ok_or(ParseError::CreditNumber(wire))
     }
 }
 

@@ -29,6 +29,8 @@ pub const COMMON_LEN: usize = 8;
 pub const DATA_EXT_LEN: usize = COMMON_LEN + 20;
 /// Extension of the last packet of a WRITE with immediate: which receive it consumes, too.
 pub const WRITE_IMM_EXT_LEN: usize = DATA_EXT_LEN + 4;
+/// Pull target behind the extension of a data packet, where it has one.
+pub const PULL_TARGET_LEN: usize = 4;
 /// Extension of an acknowledgement.
 pub const ACK_EXT_LEN: usize = COMMON_LEN + 32;
 /// Reliable-datagram extended transport header.
@@ -118,4 +120,6 @@ pub(crate) mod flag {
     pub(crate) const MARKED: u8 = 0x08;
     /// Missing packets: late, not lost.
     pub(crate) const LATE: u8 = 0x10;
+    /// Data: a pull target follows the extension.
+    pub(crate) const PULL_TARGET: u8 = 0x20;
 }

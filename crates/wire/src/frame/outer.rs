@@ -3,7 +3,8 @@
 use super::checksum::{icrc, ipv4_checksum, udp_residue};
 use super::error::ParseError;
 use super::layout::{
-    BTH_LEN, COMMON_LEN, ICRC_LEN, IP_PROTOCOL_UDP, IPV4_LEN, PKEY, ROCE_PORT, UDP_LEN, bth,
+    BTH_LEN, COMMON_LEN, ICRC_LEN, IP_PROTOCOL_UDP, IPV4_LEN, PKEY, PULL_TARGET_LEN, ROCE_PORT, UDP_LEN, bth,
+    ext, flag,
 };
 use super::opcode::{Opcode, SYNDROME_ACK, nack_reason};
 use super::read::{array, take, u16_at, zero};
@@ -82,9 +83,15 @@ pub(super) fn bth_and_lengths(roce: &[u8]) -> Result<(Opcode, usize, usize), Par
             return Err(ParseError::Syndrome(syndrome));
         }
     }
-    let headers_len = opcode.header_len(nack);
+    let mut headers_len = opcode.header_len(nack);
     debug_assert!(headers_len >= BTH_LEN + COMMON_LEN, "every packet has the common extension");
     take(roce, headers_len, "BTH, extended headers and extension")?;
+    if matches!(opcode, Opcode::Transfer(..) | Opcode::ReadRequest)
+        && roce[BTH_LEN + opcode.standard_len() + ext::FLAGS] & flag::PULL_TARGET != 0
+    {
+        headers_len += PULL_TARGET_LEN;
+        take(roce, headers_len, "BTH, extended headers, extension and pull target")?;
+    }
 
     let pad = (roce[bth::FLAGS] >> 4) & 3;
     let rest = &roce[headers_len..];

@@ -160,7 +160,8 @@ mod tests {
     };
 
     fn frame(body: Body, message_bytes: u32) -> Vec<u8> {
-        let segment = Segment { dst_qp: QpNum(0x0a_0b0c), src_qp: QpNum(7), path: PathId(3), body };
+        let segment =
+            Segment { dst_qp: QpNum(0x0a_0b0c), src_qp: QpNum(7), path: PathId(3), pull_target: None, body };
         let mut out = [0xee; 9_200];
         let len = emit_standard(&segment, message_bytes, &ROUTE, &mut out).unwrap().unwrap();
         // What the simulator counts, less preamble, gap and FCS.
@@ -222,7 +223,8 @@ mod tests {
     #[test]
     fn what_rocev2_has_no_packet_for_is_none() {
         let body = Body::Control(Control::Probe { sent_at: Time::ZERO });
-        let segment = Segment { dst_qp: QpNum(1), src_qp: QpNum(7), path: PathId(3), body };
+        let segment =
+            Segment { dst_qp: QpNum(1), src_qp: QpNum(7), path: PathId(3), pull_target: None, body };
         assert_eq!(emit_standard(&segment, 0, &ROUTE, &mut []), Ok(None));
     }
 

@@ -3,8 +3,8 @@
 use crate::common::plain_route;
 use pathweave_units::{PathId, QpNum, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, Data, Ecn, Missing, Nack, NackReason, Notices, Operation, Packet, RdData,
-    Route, Segment, emit,
+    Ack, Body, Cause, Control, CreditNumber, Data, Ecn, Missing, Nack, NackReason, Notices, Operation,
+    Packet, RdData, Route, Segment, emit,
 };
 
 fn bytes(lines: &[&str]) -> Vec<u8> {
@@ -30,6 +30,7 @@ fn last_packet_of_a_write_with_immediate() {
         dst_qp: QpNum(0xabc),
         src_qp: QpNum(0xdef),
         path: PathId(7),
+        pull_target: None,
         body: Body::Data(Data {
             psn: 0x12_3434_5678,
             msn: 9,
@@ -77,11 +78,91 @@ fn last_packet_of_a_write_with_immediate() {
 }
 
 #[test]
+fn last_packet_of_a_write_where_receivers_grant_credit() {
+    let segment = Segment {
+        dst_qp: QpNum(0xabc),
+        src_qp: QpNum(0xdef),
+        path: PathId(7),
+        pull_target: Some(CreditNumber::new(0x12345)),
+        body: Body::Data(Data {
+            psn: 0x12_3434_5678,
+            msn: 9,
+            offset: 4096,
+            len: 5,
+            op: Operation::WriteImm,
+            last: true,
+            retransmit: true,
+            ack_request: false,
+            rkey: 0x0123_4567_0000_beef,
+            remote_addr: 0x7f00_0001_0000,
+            imm: 0xcafe_f00d,
+            receive_index: 4,
+            sent_at: Time::from_ps(1_000_001),
+        }),
+    };
+    let route = Route { src_port: 0xc123, dscp: 26, ecn: Ecn::Capable0, ..plain_route() };
+    check(
+        &segment,
+        &route,
+        &[1, 2, 3, 4, 5],
+        0x12_3400_0000,
+        &[
+            // As the one above, 4 bytes longer.
+            "45 6a 00 6c 00 00 40 00 40 11 1f 0a 0a 01 02 03 0a 04 05 06",
+            "c1 23 12 b7 00 58 00 00",
+            "c9 30 ff ff 00 00 0a bc 80 34 56 78",
+            "00 00 7f 00 00 01 10 00 00 00 be ef 00 00 10 04",
+            "ca fe f0 0d",
+            // flags: retransmission, immediate, pull target
+            "70 02 00 07 23 00 0d ef",
+            "00 00 00 09 00 00 10 00 01 23 45 67 00 00 00 00 00 0f 42 41",
+            "00 00 00 04",
+            // pull target: 0x12345 quanta
+            "80 01 23 45",
+            "01 02 03 04 05 00 00 00",
+            "cf 74 14 4d",
+        ],
+    );
+}
+
+#[test]
+fn credit_granted_and_asked_for() {
+    let near = 0x7_ffff_ff00;
+    check_answer(
+        Body::Control(Control::Pull { granted: CreditNumber::new(0x8_0001_2385) }),
+        near,
+        &[
+            "45 c0 00 38 00 00 40 00 40 11 1e e8 0a 01 02 03 0a 04 05 06",
+            "ff ff 12 b7 00 24 00 00",
+            "d2 00 ff ff 00 00 0d ef 00 00 00 00",
+            "70 02 00 07 00 00 0a bc",
+            // 0x12385 quanta
+            "80 01 23 85",
+            "ac 68 31 6e",
+        ],
+    );
+    check_answer(
+        Body::Control(Control::PullRequest { target: CreditNumber::new(0x7fff_ffff) }),
+        near,
+        &[
+            "45 c0 00 38 00 00 40 00 40 11 1e e8 0a 01 02 03 0a 04 05 06",
+            "ff ff 12 b7 00 24 00 00",
+            "d3 00 ff ff 00 00 0d ef 00 00 00 00",
+            "70 02 00 07 00 00 0a bc",
+            // as many as a number can say
+            "ff ff ff ff",
+            "aa f1 4f fe",
+        ],
+    );
+}
+
+#[test]
 fn first_packet_of_a_write_of_four_gibibytes() {
     let segment = Segment {
         dst_qp: QpNum(0xabc),
         src_qp: QpNum(0xdef),
         path: PathId(7),
+        pull_target: None,
         body: Body::Data(Data {
             psn: 5,
             msn: 9,
@@ -126,6 +207,7 @@ fn acknowledgement_across_a_wrap_of_the_psn() {
         dst_qp: QpNum(0xdef),
         src_qp: QpNum(0xabc),
         path: PathId(7),
+        pull_target: None,
         body: Body::Ack(Ack {
             cumulative: 0x200_0005,
             psn: 0x1ff_fffe,
@@ -160,8 +242,13 @@ fn acknowledgement_across_a_wrap_of_the_psn() {
 #[test]
 fn refusal_beyond_the_window() {
     let nack = Nack { expected: 3, psn: 5, sack: 1, reason: NackReason::BeyondWindow, marked: false };
-    let segment =
-        Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(7), body: Body::Nack(nack) };
+    let segment = Segment {
+        dst_qp: QpNum(0xdef),
+        src_qp: QpNum(0xabc),
+        path: PathId(7),
+        pull_target: None,
+        body: Body::Nack(nack),
+    };
     let route = Route { src_port: 0xffff, dscp: 48, ..plain_route() };
     check(
         &segment,
@@ -184,8 +271,13 @@ fn refusal_beyond_the_window() {
 fn refusal_of_a_trimmed_packet_that_was_marked() {
     let reason = NackReason::Trimmed(TrimmedAt::LastHop);
     let nack = Nack { expected: 3, psn: 5, sack: 1, reason, marked: true };
-    let segment =
-        Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(7), body: Body::Nack(nack) };
+    let segment = Segment {
+        dst_qp: QpNum(0xdef),
+        src_qp: QpNum(0xabc),
+        path: PathId(7),
+        pull_target: None,
+        body: Body::Nack(nack),
+    };
     let route = Route { src_port: 0xffff, dscp: 48, ..plain_route() };
     check(
         &segment,
@@ -215,7 +307,8 @@ fn part_of_a_message_between_datagram_queue_pairs() {
         len: 3,
         retransmit: true,
     });
-    let segment = Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(2), body };
+    let segment =
+        Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(2), pull_target: None, body };
     let route = Route { src_port: 0xffff, ..plain_route() };
     check(
         &segment,
@@ -241,7 +334,8 @@ fn part_of_a_message_between_datagram_queue_pairs() {
 
 /// Addresses of the frames below, and the lines of a frame behind IPv4 and UDP headers.
 fn check_answer(body: Body, near: u64, lines: &[&str]) {
-    let segment = Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(7), body };
+    let segment =
+        Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(7), pull_target: None, body };
     check(&segment, &Route { src_port: 0xffff, dscp: 48, ..plain_route() }, &[], near, lines);
 }
 

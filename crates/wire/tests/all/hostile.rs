@@ -2,7 +2,9 @@
 
 use crate::common::{frame, plain_route, route, segment};
 use pathweave_units::{PathId, QpNum, Time};
-use pathweave_wire::{Body, Cause, Control, Data, Missing, Operation, Packet, ParseError, RdData, Segment};
+use pathweave_wire::{
+    Body, Cause, Control, CreditNumber, Data, Missing, Operation, Packet, ParseError, RdData, Segment,
+};
 use proptest::prelude::*;
 
 proptest! {
@@ -112,7 +114,7 @@ fn error_after(change: impl FnOnce(&mut Vec<u8>)) -> ParseError {
 }
 
 fn error_in(body: Body, change: impl FnOnce(&mut Vec<u8>)) -> ParseError {
-    let segment = Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(7), body };
+    let segment = Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(7), pull_target: None, body };
     let mut frame = frame(&segment, &plain_route());
     change(&mut frame);
     frame[10..12].fill(0);
@@ -173,7 +175,9 @@ fn errors_name_field_and_value() {
     );
     assert_eq!(error_after(|f| f[56] = 0x71), E::Magic(0x71));
     assert_eq!(error_after(|f| f[57] = 1), E::Version(1));
-    assert_eq!(error_after(|f| f[60] = 0x84), E::Flags { flags: 0x84, allowed: 3 });
+    assert_eq!(error_after(|f| f[60] = 0x84), E::Flags { flags: 0x84, allowed: 0x23 });
+    // The first bytes of the payload are then the pull target, whose highest bit is not 1.
+    assert_eq!(error_after(|f| f[60] = 0x20), E::CreditNumber(0x0001_0203));
     assert_eq!(error_after(|f| f[68..72].fill(0xff)), E::OffsetOverflow { offset: u32::MAX, len: 8 });
     // RDETH at 40, common part at 44, EETH at 52, payload at 61.
     let rd = |multi, offset| Body::Rd(RdData { psn: 1, msg_id: 2, multi, offset, len: 7, retransmit: false });
@@ -214,6 +218,15 @@ fn errors_name_field_and_value() {
     assert_eq!(error_in(missing, |f| f[44] = 8), E::Flags { flags: 8, allowed: 0x10 });
     assert_eq!(error_in(missing, |f| f[55] = 2), E::NothingMissing(9));
 
+    let pull = Body::Control(Control::Pull { granted: CreditNumber::new(64) });
+    assert_eq!(error_in(pull, |f| f[48] = 0), E::CreditNumber(64));
+    assert_eq!(error_in(pull, |f| f[44] = 0x20), E::Flags { flags: 0x20, allowed: 0 });
+    assert_eq!(error_in(pull, |f| f[39] = 1), E::Reserved { field: "PSN", value: 1 });
+    assert_eq!(
+        error_in(Body::Data(EMPTY_WRITE), |f| f[60] = 0x20),
+        E::Truncated { layer: "BTH, extended headers, extension and pull target", needed: 60, available: 56 }
+    );
+
     let probe = Body::Control(Control::Probe { sent_at: Time::ZERO });
     assert_eq!(error_in(probe, |f| f[39] = 1), E::Reserved { field: "PSN", value: 1 });
     assert_eq!(error_in(probe, |f| f[44] = 1), E::Flags { flags: 1, allowed: 0 });
@@ -234,7 +247,8 @@ fn errors_name_field_and_value() {
 
 #[test]
 fn checksums_name_both_values() {
-    let segment = Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(7), body: Body::Cnp };
+    let segment =
+        Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(7), pull_target: None, body: Body::Cnp };
     let good = frame(&segment, &plain_route());
     let mut bad = good.clone();
     bad[8] -= 1;
@@ -259,7 +273,8 @@ fn checksums_name_both_values() {
 
 #[test]
 fn a_marked_packet_is_still_intact() {
-    let segment = Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(7), body: Body::Cnp };
+    let segment =
+        Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(7), pull_target: None, body: Body::Cnp };
     let route = pathweave_wire::Route { ecn: pathweave_wire::Ecn::Capable0, ..plain_route() };
     let mut frame = frame(&segment, &route);
     // What a switch does: set both bits, count the hop, and adjust the header checksum (RFC 1624).

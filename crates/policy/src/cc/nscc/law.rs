@@ -2,9 +2,9 @@
 
 use alloc::boxed::Box;
 
-use pathweave_units::{Duration, Time};
+use pathweave_units::{Duration, Time, TrimmedAt};
 
-use super::{COLLAPSE_DELAY, NsccConfig, NsccProfile, TARGET};
+use super::{COLLAPSE_DELAY, LastHopTrims, NsccConfig, NsccProfile, TARGET};
 use crate::PolicyEnv;
 
 /// The network for which increases are given: 100 Gb/s and 12 us, of which the product is 150,000 bytes.
@@ -73,6 +73,7 @@ struct Params {
     collapse_share: f64,
     apply_bytes: f64,
     max_bdp: f64,
+    last_hop_trims: LastHopTrims,
     /// Picoseconds a byte of the line takes.
     byte_ps: f64,
 }
@@ -120,6 +121,7 @@ impl Law {
                 collapse_share: config.collapse_share,
                 apply_bytes: config.apply_packets * f64::from(env.mtu_wire_bytes),
                 max_bdp: config.max_bdp,
+                last_hop_trims: config.last_hop_trims,
                 byte_ps,
             }),
         };
@@ -272,13 +274,14 @@ impl Law {
     }
 
     /// A packet was trimmed that left so long ago.
-    pub(super) fn on_trim(&mut self, now: Time, wire_bytes: u32, rtt: Duration) {
+    pub(super) fn on_trim(&mut self, now: Time, wire_bytes: u32, rtt: Duration, at: TrimmedAt) {
         let bytes = u64::from(wire_bytes);
         self.learn_base(rtt);
         self.ignored += bytes;
         self.note_delay(self.params.network_rtt.as_ps() as f64, true);
         self.trimmed = true;
-        if !self.quick_adapt(now, true, true, 0.0) {
+        let is_spared = at == TrimmedAt::LastHop && self.params.last_hop_trims == LastHopTrims::Spare;
+        if !self.quick_adapt(now, true, true, 0.0) && !is_spared {
             self.cut(bytes);
             self.bound();
         }

@@ -70,6 +70,22 @@ pub struct NsccConfig {
     pub apply_packets: f64,
     /// Largest window, which is also the first, in bandwidth-delay products (1.5).
     pub max_bdp: f64,
+    /// Whether what is trimmed at the last hop takes its bytes from the window: "cut" (default) it does; "spare" it does not,
+    /// where receivers grant credit and see to the last hop themselves.
+    pub last_hop_trims: LastHopTrims,
+}
+
+/// What a trim at the last hop does to the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum LastHopTrims {
+    /// It takes the packet's bytes from it.
+    #[default]
+    Cut,
+    /// Nothing.
+    Spare,
 }
 
 /// Whose rules, where they differ.
@@ -106,6 +122,7 @@ impl Default for NsccConfig {
             collapse_share: 0.125,
             apply_packets: 8.0,
             max_bdp: 1.5,
+            last_hop_trims: LastHopTrims::Cut,
         }
     }
 }
@@ -251,9 +268,9 @@ impl CongestionControl for Nscc {
             }
             // The packet that caused this acknowledgement was told of before: it measures nothing, but its mark counts.
             FeedbackKind::Heard { marked } => self.heard(now, 0, None, marked),
-            FeedbackKind::Trimmed { .. } => {
+            FeedbackKind::Trimmed { at, .. } => {
                 self.settle();
-                self.law.on_trim(now, bytes, feedback.rtt);
+                self.law.on_trim(now, bytes, feedback.rtt, at);
             }
             FeedbackKind::Lost => {
                 self.settle();

@@ -1,7 +1,7 @@
 //! Figures by hand, of a network of 100 Gb/s and 12 us (150,000 bytes) with packets of 4,096 and 4,160 bytes, where the
 //! target is 12 us, too; and of uet-htsim's at 100 Gb/s.
 
-use pathweave_units::{PathId, Rate};
+use pathweave_units::{PathId, Rate, TrimmedAt};
 
 use super::*;
 use crate::testing::{Host, Scenario, random_operations};
@@ -134,7 +134,7 @@ fn where_little_came_through_the_window_becomes_that() {
     assert!(collapses(28_125) > 90_000);
     // The first check only begins.
     let mut law = law();
-    law.on_trim(Time::from_us(3), 4_160, US(20));
+    law.on_trim(Time::from_us(3), 4_160, US(20), TrimmedAt::OnTheWay);
     assert_eq!(law.window_bytes(), 225_000 - 4_160);
 }
 
@@ -161,8 +161,19 @@ fn marks_of_what_was_in_flight_then_are_ignored() {
 fn a_trim_costs_its_bytes() {
     let mut law = law().at(100_000, Time::from_us(1_000));
     law.on_sent(4_150);
-    law.on_trim(Time::from_us(1_001), 4_150, US(13));
+    law.on_trim(Time::from_us(1_001), 4_150, US(13), TrimmedAt::LastHop);
     assert_eq!((law.window_bytes(), law.in_flight_bytes()), (95_850, 0));
+}
+
+#[test]
+fn a_trim_at_the_last_hop_may_be_left_to_the_receiver() {
+    let config = NsccConfig { last_hop_trims: LastHopTrims::Spare, ..NsccConfig::default() };
+    for (at, window) in [(TrimmedAt::LastHop, 100_000), (TrimmedAt::OnTheWay, 95_850)] {
+        let mut law = Law::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
+        law.on_sent(4_150);
+        law.on_trim(Time::from_us(1_001), 4_150, US(13), at);
+        assert_eq!((law.window_bytes(), law.in_flight_bytes()), (window, 0), "{at:?}");
+    }
 }
 
 #[test]

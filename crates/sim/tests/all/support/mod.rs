@@ -160,7 +160,13 @@ pub(crate) fn lower_bound(spec: &SimSpec, flow: &FlowRecord) -> Duration {
 
 fn datagram_bytes(spec: &SimSpec, len: u16) -> u32 {
     let body = Body::Rd(RdData { psn: 0, msg_id: 0, multi: false, offset: 0, len, retransmit: false });
-    spec.host.framing.wire_bytes(&Segment { dst_qp: QpNum(0), src_qp: QpNum(0), path: PathId(0), body })
+    spec.host.framing.wire_bytes(&Segment {
+        dst_qp: QpNum(0),
+        src_qp: QpNum(0),
+        path: PathId(0),
+        pull_target: None,
+        body,
+    })
 }
 
 fn wire_bytes(spec: &SimSpec, offset: u32, len: u16, last: bool) -> u32 {
@@ -183,7 +189,13 @@ fn wire_bytes(spec: &SimSpec, offset: u32, len: u16, last: bool) -> u32 {
         imm: 0,
         sent_at: Time::ZERO,
     };
-    let segment = Segment { dst_qp: QpNum(0), src_qp: QpNum(0), path: PathId(0), body: Body::Data(data) };
+    let segment = Segment {
+        dst_qp: QpNum(0),
+        src_qp: QpNum(0),
+        path: PathId(0),
+        pull_target: None,
+        body: Body::Data(data),
+    };
     spec.host.framing.wire_bytes(&segment)
 }
 

@@ -3,8 +3,8 @@
 
 use pathweave_units::{PathId, QpNum, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices, Operation,
-    RdData, Route, Segment, emit, entropy_port,
+    Ack, Body, Cause, Control, CreditNumber, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices,
+    Operation, RdData, Route, Segment, emit, entropy_port,
 };
 use proptest::prelude::*;
 
@@ -13,6 +13,10 @@ pub(crate) const NEAR: std::ops::Range<i64> = -(1 << 23)..(1 << 23);
 
 fn time() -> impl Strategy<Value = Time> {
     any::<u64>().prop_map(Time::from_ps)
+}
+
+fn credit() -> impl Strategy<Value = CreditNumber> {
+    any::<u64>().prop_map(CreditNumber::new)
 }
 
 /// A PSN near `near`.
@@ -123,6 +127,8 @@ fn body(near: u64) -> impl Strategy<Value = Body> {
         1 => (time(), time()).prop_map(|(sent_at, received_at)| {
             Body::Control(Control::ProbeReply { sent_at, received_at })
         }),
+        1 => credit().prop_map(|granted| Body::Control(Control::Pull { granted })),
+        1 => credit().prop_map(|target| Body::Control(Control::PullRequest { target })),
     ]
 }
 
@@ -130,9 +136,13 @@ fn body(near: u64) -> impl Strategy<Value = Body> {
 pub(crate) fn segment() -> impl Strategy<Value = (Segment, u64)> {
     let near = prop_oneof![Just(0u64), 0..1u64 << 26, 0..u64::MAX >> 1];
     near.prop_flat_map(|near| {
-        (body(near), 0..1u32 << 24, 0..1u32 << 24, any::<u16>()).prop_map(move |(body, dst, src, path)| {
-            (Segment { dst_qp: QpNum(dst), src_qp: QpNum(src), path: PathId(path), body }, near)
-        })
+        let target = prop::option::of(credit());
+        (body(near), 0..1u32 << 24, 0..1u32 << 24, any::<u16>(), target).prop_map(
+            move |(body, dst, src, path, pull_target)| {
+                let (dst_qp, src_qp) = (QpNum(dst), QpNum(src));
+                (Segment { dst_qp, src_qp, path: PathId(path), pull_target, body }, near)
+            },
+        )
     })
 }
 

@@ -1,0 +1,412 @@
+//! Whom a host grants credit next, and when: one pacer for all who send to it, since they share its link.
+//!
+//! Those who want credit take turns, and those who want nothing get some while nobody else does (Ultra Ethernet 1.0, section
+//! 3.6.14, and EQDS, NSDI 2022, section 4, as uet-htsim and csg-htsim have them).
+
+use alloc::collections::{BTreeMap, VecDeque};
+
+use pathweave_policy::CreditTerms;
+use pathweave_policy::credit::{Demand, IdleGrants};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
+use pathweave_wire::CreditNumber;
+
+/// Grants that a host catches up with whose timer was late.
+const LATE_GRANTS: u64 = 8;
+
+/// In the order in which they are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Queue {
+    /// What was trimmed is to be sent again.
+    Again,
+    Active,
+    Idle,
+}
+
+/// The sender of data, and the path by which it was last heard of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sender {
+    pub(crate) host: HostId,
+    pub(crate) qp: QpNum,
+    pub(crate) path: PathId,
+}
+
+/// How a sender was heard of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Packet,
+    Header,
+    Request,
+}
+
+/// A grant to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pull {
+    /// The queue pair that receives.
+    pub(crate) qp: QpNum,
+    pub(crate) to: Sender,
+    pub(crate) granted: CreditNumber,
+}
+
+/// A sender to this host.
+#[derive(Debug)]
+struct Grantee {
+    terms: CreditTerms,
+    sender: Sender,
+    /// Quanta it wants in all, and has been granted in all.
+    target: u64,
+    granted: u64,
+    /// Quanta for what was trimmed, ahead of all others.
+    again: u64,
+    /// Packets that have arrived and have not been answered by a grant, where each is.
+    owed: u64,
+    queued: [bool; 3],
+}
+
+impl Grantee {
+    /// Most quanta it may want beyond what it has been granted: a window, and the packet that had no whole credit.
+    fn most(&self) -> u64 {
+        self.terms.quanta(self.terms.window_bytes + u64::from(self.terms.packet_bytes)) + 1
+    }
+
+    fn missing(&self) -> u64 {
+        self.target.saturating_sub(self.granted)
+    }
+
+    fn wants(&self) -> bool {
+        self.missing() > 0 && (self.terms.config.demand != Demand::Arrivals || self.owed > 0)
+    }
+
+    /// Whether it is granted more while nobody wants anything.
+    fn may_idle(&self) -> bool {
+        let ahead = self.granted.saturating_sub(self.target);
+        let window = self.terms.window_bytes / u64::from(self.terms.quantum_bytes);
+        self.terms.config.idle == IdleGrants::On && self.missing() == 0 && ahead < window
+    }
+
+    /// Its turn in this queue: quanta it is granted.
+    fn take(&mut self, queue: Queue) -> u64 {
+        let grant = u64::from(self.terms.config.grant);
+        let quanta = match (queue, self.terms.config.demand) {
+            (Queue::Active, Demand::Target) => grant.min(self.missing()),
+            _ => grant,
+        };
+        if queue == Queue::Active {
+            self.owed = self.owed.saturating_sub(1);
+        }
+        self.again = self.again.saturating_sub(quanta);
+        self.granted += quanta;
+        quanta
+    }
+}
+
+/// Grants credit to all who send to a host.
+#[derive(Debug, Default)]
+pub(crate) struct Pacer {
+    grantees: BTreeMap<QpNum, Grantee>,
+    queues: [VecDeque<QpNum>; 3],
+    /// When the next grant may be made.
+    free_at: Time,
+}
+
+impl Pacer {
+    /// A queue pair receives under these terms.
+    pub(crate) fn join(&mut self, qp: QpNum, terms: CreditTerms) {
+        let sender = Sender { host: HostId(0), qp: QpNum(0), path: PathId(0) };
+        let grantee = Grantee { terms, sender, target: 0, granted: 0, again: 0, owed: 0, queued: [false; 3] };
+        self.grantees.insert(qp, grantee);
+    }
+
+    /// It receives no more.
+    pub(crate) fn leave(&mut self, qp: QpNum) {
+        if let Some(gone) = self.grantees.remove(&qp)
+            && gone.queued.contains(&true)
+        {
+            self.queues.iter_mut().for_each(|queue| queue.retain(|&other| other != qp));
+        }
+    }
+
+    /// To the end of a queue, if it is not in it. Where nobody waited for a grant, the pacer begins anew.
+    fn push(&mut self, now: Time, qp: QpNum, queue: Queue) {
+        if self.next_at().is_none() {
+            self.free_at = self.free_at.max(now);
+        }
+        self.enqueue(qp, queue);
+    }
+
+    fn enqueue(&mut self, qp: QpNum, queue: Queue) {
+        if let Some(grantee) = self.grantees.get_mut(&qp)
+            && !core::mem::replace(&mut grantee.queued[queue as usize], true)
+        {
+            self.queues[queue as usize].push_back(qp);
+        }
+    }
+
+    /// A sender was heard of, and says what it wants.
+    pub(crate) fn heard(
+        &mut self,
+        now: Time,
+        qp: QpNum,
+        sender: Sender,
+        heard: Heard,
+        target: Option<CreditNumber>,
+    ) {
+        let Some(grantee) = self.grantees.get_mut(&qp) else { return };
+        grantee.sender = sender;
+        let most = grantee.granted + grantee.most();
+        if let Some(target) = target {
+            // Beyond that no honest sender asks.
+            let target = target.quanta(grantee.granted).min(most);
+            grantee.target = grantee.target.max(target);
+        }
+        let packet = grantee.terms.quanta(grantee.terms.packet_bytes.into());
+        let queue = match (grantee.terms.config.demand, heard) {
+            (Demand::Full, Heard::Header) => {
+                grantee.again = (grantee.again + packet).min(grantee.most());
+                Some(Queue::Again)
+            }
+            (Demand::Full, Heard::Request) if grantee.missing() > 0 => {
+                grantee.again = grantee.again.max(packet);
+                Some(Queue::Again)
+            }
+            // Its sender does not know yet that it is to be sent again.
+            (Demand::Arrivals, Heard::Header) => {
+                grantee.owed += 1;
+                grantee.target = (grantee.target + 1).min(most);
+                None
+            }
+            (Demand::Arrivals, Heard::Packet) => {
+                grantee.owed += 1;
+                None
+            }
+            // What was in flight is lost without a header, and nothing else will arrive.
+            (Demand::Arrivals, Heard::Request) => {
+                let window = grantee.terms.quanta(grantee.terms.window_bytes);
+                grantee.owed = grantee.owed.max(grantee.missing().min(window));
+                None
+            }
+            (Demand::Target, Heard::Header) => Some(Queue::Active),
+            (Demand::Target, _) | (Demand::Full, _) => None,
+        };
+        let wants = grantee.wants();
+        if let Some(queue) = queue {
+            self.push(now, qp, queue);
+        }
+        if wants {
+            self.push(now, qp, Queue::Active);
+        }
+    }
+
+    /// What a sender has been granted, to be told again.
+    pub(crate) fn again(&self, qp: QpNum) -> Option<Pull> {
+        let grantee = self.grantees.get(&qp)?;
+        Some(Pull { qp, to: grantee.sender, granted: CreditNumber::new(grantee.granted) })
+    }
+
+    /// When [`Pacer::next`] has a grant, if nothing else is heard.
+    pub(crate) fn next_at(&self) -> Option<Time> {
+        self.queues.iter().any(|queue| !queue.is_empty()).then_some(self.free_at)
+    }
+
+    /// The next grant, if it is time for one.
+    pub(crate) fn next(&mut self, now: Time) -> Option<Pull> {
+        while self.free_at <= now {
+            let queue = [Queue::Again, Queue::Active, Queue::Idle]
+                .into_iter()
+                .find(|&queue| !self.queues[queue as usize].is_empty())?;
+            let qp = self.queues[queue as usize].pop_front()?;
+            let Some(grantee) = self.grantees.get_mut(&qp) else { continue };
+            grantee.queued[queue as usize] = false;
+            if queue == Queue::Idle && !grantee.may_idle() {
+                continue;
+            }
+            let quanta = grantee.take(queue);
+            let pull = Pull { qp, to: grantee.sender, granted: CreditNumber::new(grantee.granted) };
+            let interval = grantee.terms.interval(quanta);
+            let next = if grantee.wants() { Some(Queue::Active) } else { None };
+            let idle = grantee.may_idle().then_some(Queue::Idle);
+            let again = (grantee.again > 0 && queue == Queue::Again).then_some(Queue::Again);
+            for queue in [again, next, idle].into_iter().flatten() {
+                self.enqueue(qp, queue);
+            }
+            let late = Duration::from_ps(interval.as_ps().saturating_mul(LATE_GRANTS));
+            let earliest = Time::from_ps(now.as_ps().saturating_sub(late.as_ps()));
+            self.free_at = self.free_at.max(earliest).saturating_add(interval);
+            return Some(pull);
+        }
+        None
+    }
+
+    /// Quanta that a sender has been granted, and wants; for tests.
+    #[cfg(test)]
+    fn state(&self, qp: QpNum) -> (u64, u64) {
+        let grantee = &self.grantees[&qp];
+        (grantee.granted, grantee.target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use pathweave_policy::{CreditConfig, Leg, PolicyEnv};
+    use pathweave_units::Rate;
+    use proptest::prelude::*;
+
+    fn terms(config: CreditConfig, packet: u32) -> CreditTerms {
+        let base_rtt = Duration::from_us(12);
+        let env = PolicyEnv {
+            line_rate: Rate::from_gbps(100),
+            base_rtt,
+            mtu_wire_bytes: packet,
+            mtu_payload_bytes: packet - 64,
+            paths: 64,
+            measured: Leg::with_rtt(base_rtt),
+            edge: None,
+        };
+        config.terms(&env, env.line_rate)
+    }
+
+    fn pacer(config: CreditConfig, packet: u32, qps: u32) -> Pacer {
+        let mut pacer = Pacer::default();
+        (0..qps).for_each(|qp| pacer.join(QpNum(qp), terms(config, packet)));
+        pacer
+    }
+
+    fn hear(pacer: &mut Pacer, now: Time, qp: u32, heard: Heard, target: u64) {
+        let sender = Sender { host: HostId(qp), qp: QpNum(100 + qp), path: PathId(3) };
+        pacer.heard(now, QpNum(qp), sender, heard, Some(CreditNumber::new(target)));
+    }
+
+    /// Grants up to this time: when, to whom, how many quanta in all.
+    fn run(pacer: &mut Pacer, until: Time) -> Vec<(u64, u32, u64)> {
+        let mut grants = Vec::new();
+        while let Some(at) = pacer.next_at().filter(|&at| at <= until) {
+            if let Some(pull) = pacer.next(at) {
+                grants.push((at.as_ps() / 1_000, pull.to.host.0, pull.granted.quanta(0)));
+            }
+        }
+        grants
+    }
+
+    #[test]
+    fn senders_take_turns_and_the_last_grant_is_what_is_missing() {
+        let mut pacer = pacer(CreditConfig { idle: IdleGrants::Off, ..CreditConfig::rccc() }, 4_150, 2);
+        hear(&mut pacer, Time::ZERO, 0, Heard::Packet, 130);
+        hear(&mut pacer, Time::ZERO, 1, Heard::Packet, 64);
+        // 16 KiB take 1.32396 us at 99 Gb/s.
+        let expected = [(0, 0, 64), (1_323, 1, 64), (2_647, 0, 128), (3_971, 0, 130)];
+        assert_eq!(run(&mut pacer, Time::from_us(50)), expected);
+        assert_eq!(pacer.next_at(), None);
+        // Two quanta take 41 ns: a new wish waits for their end, and no longer.
+        hear(&mut pacer, Time::from_ns(4_000), 1, Heard::Packet, 65);
+        assert_eq!(run(&mut pacer, Time::from_us(50)), [(4_013, 1, 65)]);
+    }
+
+    #[test]
+    fn who_wants_nothing_is_granted_a_window_beyond_the_target_and_no_more() {
+        let mut pacer = pacer(CreditConfig::rccc(), 4_150, 1);
+        hear(&mut pacer, Time::ZERO, 0, Heard::Packet, 10);
+        let grants = run(&mut pacer, Time::from_us(1_000));
+        // 1.5 of 150,000 bytes are 878 quanta: fourteen grants of 64 reach that.
+        assert_eq!((grants.len(), grants[0], grants[14].2), (15, (0, 0, 10), 10 + 14 * 64));
+        assert_eq!(pacer.next_at(), None);
+        // Those who want something come first.
+        hear(&mut pacer, Time::from_us(2_000), 0, Heard::Packet, 1_000);
+        assert_eq!(run(&mut pacer, Time::from_us(2_000))[0].2, 970);
+    }
+
+    #[test]
+    fn a_header_is_answered_even_by_a_grant_of_nothing() {
+        let mut pacer = pacer(CreditConfig { idle: IdleGrants::Off, ..CreditConfig::rccc() }, 4_150, 1);
+        hear(&mut pacer, Time::ZERO, 0, Heard::Header, 0);
+        hear(&mut pacer, Time::ZERO, 0, Heard::Header, 0);
+        assert_eq!(run(&mut pacer, Time::from_us(9)), [(0, 0, 0)]);
+        // That counts as four quanta.
+        assert_eq!(pacer.free_at, Time::from_ps(82_747));
+    }
+
+    #[test]
+    fn eqds_serves_what_was_trimmed_first() {
+        let mut pacer = pacer(CreditConfig { idle: IdleGrants::Off, ..CreditConfig::eqds() }, 4_150, 2);
+        hear(&mut pacer, Time::ZERO, 0, Heard::Packet, 20);
+        hear(&mut pacer, Time::ZERO, 1, Heard::Packet, 8);
+        hear(&mut pacer, Time::ZERO, 1, Heard::Header, 8);
+        // Nine quanta for the header, so two grants of eight before anybody else; each is paced as a packet. What is granted
+        // in whole may pass the target.
+        let expected = [(0, 1, 8), (331, 1, 16), (663, 0, 8), (995, 1, 24), (1_326, 0, 16), (1_658, 0, 24)];
+        assert_eq!(run(&mut pacer, Time::from_us(9)), expected);
+    }
+
+    #[test]
+    fn ndp_grants_a_packet_for_each_that_arrives_and_none_beyond_the_target() {
+        let mut pacer = pacer(CreditConfig::ndp(), 9_000, 2);
+        for target in 1..=3 {
+            hear(&mut pacer, Time::ZERO, 0, Heard::Packet, target);
+        }
+        hear(&mut pacer, Time::ZERO, 1, Heard::Header, 0);
+        // The header's packet is to be sent again, which its sender did not know when it left.
+        let expected = [(0, 0, 1), (732, 1, 1), (1_464, 0, 2), (2_197, 0, 3)];
+        assert_eq!(run(&mut pacer, Time::from_us(9)), expected);
+        // Three have arrived of which none is wanted again.
+        hear(&mut pacer, Time::from_us(9), 0, Heard::Packet, 3);
+        assert_eq!(run(&mut pacer, Time::from_us(99)), []);
+        // Whoever asks has nothing on the way.
+        hear(&mut pacer, Time::from_us(99), 0, Heard::Request, 8);
+        assert_eq!(run(&mut pacer, Time::from_us(1_000)).len(), 5);
+    }
+
+    #[test]
+    fn a_host_whose_timer_is_late_catches_up_with_a_few_grants() {
+        let mut pacer = pacer(CreditConfig::rccc(), 4_150, 1);
+        hear(&mut pacer, Time::ZERO, 0, Heard::Packet, 900);
+        assert!(pacer.next(Time::ZERO).is_some());
+        let late = Time::from_us(500);
+        let grants = core::iter::from_fn(|| pacer.next(late)).count();
+        assert_eq!(grants, 9);
+        assert!(pacer.next_at().is_some_and(|at| at > late));
+    }
+
+    #[test]
+    fn a_liar_gets_no_more_than_a_window() {
+        let mut pacer = pacer(CreditConfig { idle: IdleGrants::Off, ..CreditConfig::rccc() }, 4_150, 1);
+        hear(&mut pacer, Time::ZERO, 0, Heard::Packet, 1 << 29);
+        // 225,000 and 4,150 bytes.
+        assert_eq!(pacer.state(QpNum(0)), (0, 897));
+        pacer.leave(QpNum(0));
+        assert_eq!((pacer.next_at(), pacer.next(Time::from_us(5))), (None, None));
+    }
+
+    proptest! {
+        /// Whatever is heard: grants never exceed the pace, nobody is granted more than a window beyond what was wanted, and
+        /// who wants something is granted it.
+        #[test]
+        fn grants_keep_the_pace_and_end(
+            kind in 0..3usize,
+            heard in prop::collection::vec((0..4u32, 0..3u8, 0..400u64, 0..3_000u64), 1..200),
+        ) {
+            let config = [CreditConfig::rccc(), CreditConfig::eqds(), CreditConfig::ndp()][kind];
+            let mut pacer = pacer(config, 4_150, 4);
+            let (mut now, mut grants) = (Time::ZERO, Vec::new());
+            for (qp, how, target, later) in heard {
+                now = Time::from_ps(now.as_ps() + later * 1_000);
+                grants.extend(run(&mut pacer, now));
+                let how = [Heard::Packet, Heard::Header, Heard::Request][usize::from(how)];
+                hear(&mut pacer, now, qp, how, target);
+            }
+            grants.extend(run(&mut pacer, Time::from_us(100_000)));
+            prop_assert_eq!(pacer.next_at(), None, "every wish is met at last");
+            let least = pacer.grantees[&QpNum(0)].terms.interval(1).as_ps() / 1_000;
+            prop_assert!(grants.windows(2).all(|two| two[1].0 + 1 >= two[0].0 + least));
+            for grantee in pacer.grantees.values() {
+                if config.demand != Demand::Arrivals {
+                    prop_assert!(grantee.missing() == 0);
+                }
+                // Headers that EQDS's sender never answers by a higher target are granted for all the same.
+                if config.demand != Demand::Full {
+                    let more = u64::from(config.grant) + grantee.most() * 2;
+                    prop_assert!(grantee.granted <= grantee.target + more, "{grantee:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Credit as a queue pair meets it: as a sender it spends and asks, as a receiver it says who wants some.
+
+use pathweave_policy::Policy;
+use pathweave_units::{HostId, PathId, Time};
+use pathweave_wire::{Body, Control, CreditNumber, Segment};
+
+use super::{Health, Qp, next_instant};
+use crate::common::Common;
+use crate::credit::{Heard, Sender};
+use crate::events::Status;
+
+impl<P: Policy> Qp<P> {
+    /// Whether senders need credit here.
+    #[inline(always)]
+    pub(crate) fn has_credit(&self) -> bool {
+        self.answers.needs_credit()
+    }
+
+    /// Whether a packet may leave. If not, the receiver is asked in time.
+    #[cold]
+    pub(crate) fn may_spend(&mut self, now: Time, common: &mut Common) -> bool {
+        let Some(can_send) = common.spender(self.num).map(|spender| spender.can_send()) else {
+            return true;
+        };
+        if can_send {
+            common.credit_mut().set_active(self.num, true);
+        } else {
+            self.see_to_asking(now, common);
+        }
+        can_send
+    }
+
+    /// A packet leaves: what it says that this end wants.
+    #[cold]
+    pub(crate) fn spend(
+        &mut self,
+        now: Time,
+        wire_bytes: u32,
+        path: PathId,
+        common: &mut Common,
+    ) -> Option<CreditNumber> {
+        let (spender, _) = common.credit_mut().spender_mut(self.num)?;
+        spender.spend(wire_bytes, path);
+        self.note_active(common);
+        self.tell_wanted(now, common)
+    }
+
+    /// Whether there is credit for another packet, or no need of any.
+    pub(crate) fn can_spend(&self, common: &Common) -> bool {
+        common.spender(self.num).is_none_or(|spender| spender.can_send())
+    }
+
+    fn note_active(&self, common: &mut Common) {
+        let is_active = self.send.backlogged() && self.can_spend(common);
+        common.credit_mut().set_active(self.num, is_active);
+    }
+
+    /// What to ask for: bytes that wait, and the window of the policy, where it has one.
+    fn needs(&self, now: Time, common: &Common) -> Option<(u64, Option<u64>)> {
+        let terms = &common.spender(self.num)?.terms;
+        let around = terms.packet_bytes.saturating_sub(terms.payload_bytes);
+        let mtu_payload = common.mtu_payload(self.num);
+        let backlog = self.send.backlog_bytes(mtu_payload, around, terms.window_bytes);
+        let rate = self.policy.rate(now).filter(|rate| *rate < terms.line_rate);
+        Some((backlog, rate.map(|rate| rate.bytes_in(terms.base_rtt))))
+    }
+
+    fn tell_wanted(&self, now: Time, common: &mut Common) -> Option<CreditNumber> {
+        let (backlog, window) = self.needs(now, common)?;
+        let (spender, active) = common.credit_mut().spender_mut(self.num)?;
+        Some(spender.tell(backlog, window, active))
+    }
+
+    /// There is data and no credit: when is the receiver to be asked? As soon as may be where it does not know what is
+    /// wanted, otherwise when it has said nothing for too long.
+    fn asks_at(&self, now: Time, common: &Common) -> Option<Time> {
+        let (backlog, window) = self.needs(now, common)?;
+        let credit = common.credit.as_ref()?;
+        let spender = credit.spender(self.num)?;
+        if !spender.is_told(spender.wanted(backlog, window, credit.active())) {
+            return Some(spender.may_ask_at());
+        }
+        let since = spender.heard_at.max(spender.asked_at.unwrap_or(Time::ZERO));
+        Some(since.saturating_add(spender.wait(self.send.timeout(), self.send.rto_config().max_timeout)))
+    }
+
+    /// Sees to it that the receiver is asked in time. Not now: what leaves now is data.
+    fn see_to_asking(&mut self, now: Time, common: &mut Common) {
+        let at = self.asks_at(now, common).map(|at| at.max(next_instant(now)));
+        let credit = common.credit_mut();
+        credit.set_active(self.num, false);
+        credit.set_due(self.num, at);
+        common.arm_credit();
+    }
+
+    /// It may be time to ask.
+    pub(crate) fn on_asking_due(&mut self, now: Time, common: &mut Common) {
+        if self.health != Health::Well || !self.connected || !self.send.sendable() || self.can_spend(common) {
+            // What needs credit comes to `may_spend` again.
+            return;
+        }
+        match self.asks_at(now, common) {
+            None => {}
+            Some(at) if at > now => self.see_to_asking(now, common),
+            Some(_) if self.has_asked_enough(now, common) => {
+                let culprit = self.send.first_unsent();
+                self.fail(Status::RetryExceeded, culprit, common);
+            }
+            Some(_) => self.ask(now, common),
+        }
+    }
+
+    /// Nobody has answered for as long as the configured timeouts last.
+    fn has_asked_enough(&self, now: Time, common: &Common) -> bool {
+        let rto = self.send.rto_config();
+        common.spender(self.num).is_some_and(|spender| {
+            spender.unanswered > rto.retry_limit
+                && spender.silent_since.saturating_add(rto.give_up_after()) <= now
+        })
+    }
+
+    /// Asks the receiver for credit.
+    fn ask(&mut self, now: Time, common: &mut Common) {
+        let Some(target) = self.tell_wanted(now, common) else { return };
+        if let Some((spender, _)) = common.credit_mut().spender_mut(self.num) {
+            spender.asks(now);
+            let path = spender.path();
+            self.control(path, Body::Control(Control::PullRequest { target }), common);
+        }
+        self.see_to_asking(now, common);
+    }
+
+    /// A packet of the other end has arrived, whole or `trimmed`: what it says of credit. True if that is all it says.
+    #[cold]
+    pub(crate) fn hear_of_credit(
+        &mut self,
+        now: Time,
+        from: HostId,
+        segment: &Segment,
+        trimmed: bool,
+        common: &mut Common,
+    ) -> bool {
+        let sender = Sender { host: from, qp: segment.src_qp, path: segment.path };
+        match segment.body {
+            Body::Data(_) => {
+                let heard = if trimmed { Heard::Header } else { Heard::Packet };
+                common.credit_mut().pacer.heard(now, self.num, sender, heard, segment.pull_target);
+            }
+            Body::Control(Control::PullRequest { target }) => {
+                let pacer = &mut common.credit_mut().pacer;
+                pacer.heard(now, self.num, sender, Heard::Request, Some(target));
+                // Whoever asks may have missed what was granted, and is to know that somebody is there.
+                if let Some(pull) = pacer.again(self.num) {
+                    common.tell_pull(&pull);
+                }
+            }
+            Body::Control(Control::Pull { granted }) => {
+                if let Some((spender, _)) = common.credit_mut().spender_mut(self.num) {
+                    spender.heard(now);
+                    spender.pulled(granted);
+                }
+                self.note_active(common);
+                self.wake(common);
+                return true;
+            }
+            Body::Ack(_) | Body::Nack(_) => {
+                if let Some((spender, _)) = common.credit_mut().spender_mut(self.num) {
+                    spender.heard(now);
+                }
+                return false;
+            }
+            _ => return false,
+        }
+        common.grant_credit(now);
+        matches!(segment.body, Body::Control(_))
+    }
+}
