@@ -5,7 +5,10 @@
 
 mod arithmetic;
 mod chooser;
+mod deparser;
+mod frames;
 mod in_the_loop;
+mod parser;
 mod paths;
 mod rate;
 mod rings;
