@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-LAPS = Path(__file__).parent / "laps"
+LAPS = Path(__file__).resolve().parent / "laps"
 
 
 def needed(top: str) -> list[Path]:

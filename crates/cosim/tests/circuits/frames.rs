@@ -135,10 +135,10 @@ pub(crate) fn body(rng: &mut Rng, longest: u32) -> Body {
     }
 }
 
-/// A segment of any kind between any queue pairs.
+/// A segment of any kind between any queue pairs, as frames carry it.
 pub(crate) fn segment(rng: &mut Rng, longest: u32) -> Segment {
     let qp = |rng: &mut Rng| QpNum(rng.below(1 << 24));
-    Segment { dst_qp: qp(rng), src_qp: qp(rng), path: PathId(rng.next_u64() as u16), body: body(rng, longest) }
+    Segment { dst_qp: qp(rng), src_qp: qp(rng), path: PathId(rng.next_u64() as u16), body: body(rng, longest) }.as_carried()
 }
 
 /// Addresses and all that a frame has besides its segment.
