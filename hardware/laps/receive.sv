@@ -4,7 +4,7 @@
 // A frame goes to the host as it came, unless it is a probe that is answered here, a reply to one, or a data packet that is
 // refused. `host_user` says what was decided: bit 0, it is a packet of ours; bit 1, it has been answered.
 //
-// Latency: 18 clocks from a frame's last beat to its first at the host, if nothing is before it. Initiation interval: 1 beat.
+// Latency: 16 clocks from a frame's last beat to its first at the host, if nothing is before it. Initiation interval: 1 beat.
 // Hazards: none. Parser and answers never stall: `mac_ready` falls while there is still room for all that is on its way. A frame of
 // more than half of the buffer is cut there, and what follows is dropped. As `laps_answers`, it is not ready right after `reset`.
 module laps_receive #(

@@ -5,7 +5,7 @@
 // bits 15-0 above bits 1-0); bit 1, it is a packet of ours and gets its checksums. Of a packet that is to be probed beside, the probe
 // has addresses, class and queue pairs. Its own queue pair is the number of its flow.
 //
-// Latency: from a frame's first beat to the line what a choice takes (26 clocks and 2 a level) and 20 more, if nothing is before it.
+// Latency: 38 + 2 PATH clocks from a frame's first beat to its first at the line, if nothing is before it.
 // Initiation interval: 1 beat. Choices are asked for while frames before are under way, so that none waits for another.
 // Hazards: a frame waits while every path to its destination is down (the choice is asked for again and again), while the loss rings
 // are full, and while `line_ready` is low. Frames behind it wait, too.

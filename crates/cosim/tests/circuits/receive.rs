@@ -328,6 +328,30 @@ fn least_frames_back_to_back_are_taken_without_a_pause() {
     assert!(responses[2..802].iter().all(|words| words[0] & 1 == 1));
 }
 
+#[test]
+fn a_frame_reaches_the_host_after_sixteen_clocks() {
+    let Some(mut bench) = Bench::new() else { return };
+    let mut rng = Rng::for_component(1, "cosim-receive", 2);
+    let notice = Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(3), body: Body::Cnp };
+    let route = route(&mut rng, &notice);
+    let frames = [frame(&mut rng, &notice, &route)];
+    let mut stimuli: Vec<Vec<u32>> = Vec::new();
+    for beat in beats(&frames[0], 0) {
+        let mut words = vec![2 | u32::from(beat.last) << 2 | 7 << 5, 0, 0, 0];
+        words.extend([beat.keep() as u32, (beat.keep() >> 32) as u32]);
+        words.extend(beat.words());
+        stimuli.push(words);
+    }
+    let mut idle = vec![0; WORDS.0];
+    idle[0] = 7 << 5;
+    stimuli.extend(vec![idle; 40]);
+    let responses = bench.model.run(&stimuli);
+    bench.check(&frames, &stimuli, &responses);
+    let clock = |bit: u32| responses.iter().position(|words| words[0] >> bit & 1 == 1).expect("it happens");
+    // Its second beat is taken a clock after the first.
+    assert_eq!(clock(1), clock(0) + 1 + 16, "the latency that receive.sv names");
+}
+
 /// `COSIM_OPERATIONS` frames, ten million unless it says otherwise.
 #[test]
 #[ignore = "an hour: `make hardware-test`"]
