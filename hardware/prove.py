@@ -1,6 +1,6 @@
 """Proves properties of the circuits of hardware/laps by induction, with the solver that Yosys has of its own.
 
-Run: python hardware/prove.py
+Run: python hardware/prove.py [MODULE...]
 
 The properties stand in the modules, below `ifdef FORMAL`. Widths are small; nothing in them depends on width. Beside
 each proof stand mutations: the circuit without one of its forwarding registers, say, of which the same proof must fail.
@@ -132,7 +132,7 @@ def holds(proof: Proof, mutation: tuple[str, str, str] | None) -> bool:
 
 
 def main() -> None:
-    """Tries all proofs, or those of the modules named; ends with an error unless each holds and each mutation is noticed."""
+    """Tries all proofs, or those of the modules named; fails unless each holds and each mutation is noticed."""
     if not shutil.which("yosys"):
         print("SKIPPED: no Yosys (Debian: apt install yosys); nothing was proved")
         return

@@ -1,4 +1,6 @@
-"""Writes the registers and commands of hardware/*.csv as tables to docs/hardware.md. A test holds the circuit to the same files.
+"""Writes the registers and commands of hardware/*.csv as tables to docs/hardware.md.
+
+A test holds the circuit to the same files.
 
 Run: python hardware/registers.py [--check]
 """
@@ -39,7 +41,7 @@ def main() -> None:
     if written(page) == page:
         return
     if "--check" in sys.argv:
-        raise SystemExit("docs/hardware.md: tables of registers or commands differ from hardware/*.csv; run: python hardware/registers.py")
+        raise SystemExit("docs/hardware.md is not as hardware/*.csv has it; run: python hardware/registers.py")
     PAGE.write_text(written(page), encoding="utf-8")
 
 

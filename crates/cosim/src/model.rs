@@ -132,15 +132,33 @@ fn built(circuit: &Circuit<'_>) -> Result<PathBuf, Error> {
         command.arg(format!("-GTABLE=\"{}\"", table.display()));
     }
     command.args(modules).arg(bench).arg(driver);
+    let runtime = target.join("hardware/runtime");
+    copy_runtime(&runtime, &folder)?;
     let done = match command.output() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Error::NoVerilator),
         done => done?,
     };
     if done.status.success() {
+        copy_runtime(&folder, &runtime)?;
         return Ok(program);
     }
     let told = String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
     Err(Error::Build { bench: circuit.bench.to_owned(), told })
+}
+
+/// Copies what Verilator's own library has been compiled to: it is the same for all circuits, and takes longer than many of them.
+/// Instants are kept, so that another version of the library is compiled anew.
+fn copy_runtime(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for name in ["verilated.o", "verilated_threads.o"] {
+        let Ok(modified) = fs::metadata(from.join(name)).and_then(|data| data.modified()) else { continue };
+        // Another test may be at it: a whole file takes the place of the old one.
+        let part = to.join(format!("{name}-{}", from.file_name().unwrap_or_default().display()));
+        fs::copy(from.join(name), &part)?;
+        File::options().write(true).open(&part)?.set_modified(modified)?;
+        fs::rename(&part, to.join(name))?;
+    }
+    Ok(())
 }
 
 /// The files of all modules that a bench has in it, by their names.

@@ -38,7 +38,8 @@ fn case(rng: &mut Rng) -> Case {
     let mut route = route(rng, &segment);
     let goes_in = frame(rng, &segment, &route);
     let (path, port, now) = (rng.next_u64() as u16, rng.next_u64() as u16, rng.next_u64());
-    let tail: Vec<u8> = (0..if rng.below(3) == 0 { rng.below(70) } else { 0 }).map(|_| rng.next_u64() as u8).collect();
+    let tail: Vec<u8> =
+        (0..if rng.below(3) == 0 { rng.below(70) } else { 0 }).map(|_| rng.next_u64() as u8).collect();
     let (ours, stamp) = [(false, false), (true, false), (true, true), (true, true)][rng.below(4) as usize];
     let mut comes_out = if ours && stamp {
         route.src_port = port;
@@ -87,7 +88,11 @@ fn random(model: &mut Model, rng: &mut Rng, count: usize) {
             let (path, port, now) = case.stamp.filter(|_| first).unwrap_or(any);
             let kind = u32::from(case.ours) | u32::from(case.stamp.is_some()) << 1;
             let kind = if first { kind } else { rng.below(4) };
-            let mut words = vec![2 | u32::from(beat.last) << 2 | kind << 3, beat.keep() as u32, (beat.keep() >> 32) as u32];
+            let mut words = vec![
+                2 | u32::from(beat.last) << 2 | kind << 3,
+                beat.keep() as u32,
+                (beat.keep() >> 32) as u32,
+            ];
             words.extend(beat.words());
             words.extend([u32::from(path) | u32::from(port) << 16, now as u32, (now >> 32) as u32]);
             stimuli.push(words);

@@ -123,7 +123,9 @@ pub(crate) fn body(rng: &mut Rng, longest: u32) -> Body {
             Body::Missing(Missing { first: psn, missing: rng.next_u64() | 1, cause })
         }
         kind => Body::Control(match kind {
-            12 => Control::Notice { first: psn, last: psn + u64::from(rng.below(1 << 23)), sent_at: time(rng) },
+            12 => {
+                Control::Notice { first: psn, last: psn + u64::from(rng.below(1 << 23)), sent_at: time(rng) }
+            }
             13 => {
                 let marked = rng.below(2) == 0;
                 Control::NoticeReply { sent_at: time(rng), received_at: time(rng), marked }
@@ -138,7 +140,13 @@ pub(crate) fn body(rng: &mut Rng, longest: u32) -> Body {
 /// A segment of any kind between any queue pairs, as frames carry it.
 pub(crate) fn segment(rng: &mut Rng, longest: u32) -> Segment {
     let qp = |rng: &mut Rng| QpNum(rng.below(1 << 24));
-    Segment { dst_qp: qp(rng), src_qp: qp(rng), path: PathId(rng.next_u64() as u16), body: body(rng, longest) }.as_carried()
+    Segment {
+        dst_qp: qp(rng),
+        src_qp: qp(rng),
+        path: PathId(rng.next_u64() as u16),
+        body: body(rng, longest),
+    }
+    .as_carried()
 }
 
 /// Addresses and all that a frame has besides its segment.
@@ -171,7 +179,8 @@ pub(crate) fn frame(rng: &mut Rng, segment: &Segment, route: &Route) -> Vec<u8> 
 
 /// Makes the lengths and checksums of a frame right that has enough bytes for them, so that what is behind them is looked at.
 pub(crate) fn reseal(frame: &mut [u8], checksum: bool) {
-    let Some(packet) = frame.get_mut(ETHERNET..).filter(|packet| (44..=65_535).contains(&packet.len())) else {
+    let Some(packet) = frame.get_mut(ETHERNET..).filter(|packet| (44..=65_535).contains(&packet.len()))
+    else {
         return;
     };
     let len = packet.len() as u16;
@@ -230,7 +239,11 @@ pub(crate) fn damage(rng: &mut Rng, frame: &mut Vec<u8>) {
         }
         2 => {
             // Bits of the type of service, time to live or FECN, which are not covered; or any other.
-            let at = if rng.below(2) == 0 { [15, 22, 46][rng.below(3) as usize] } else { rng.below(frame.len() as u32) };
+            let at = if rng.below(2) == 0 {
+                [15, 22, 46][rng.below(3) as usize]
+            } else {
+                rng.below(frame.len() as u32)
+            };
             if let Some(byte) = frame.get_mut(at as usize) {
                 *byte ^= 1 << rng.below(8);
             }

@@ -8,8 +8,8 @@ use std::path::Path;
 use pathweave_cosim::{Circuit, Model, Reader};
 use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices, Operation, Packet,
-    RdData, Route, Segment, extend_psn,
+    Ack, Body, Cause, Control, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices, Operation,
+    Packet, RdData, Route, Segment, extend_psn,
 };
 
 use crate::frames::{ETHERNET, beats, damage, frame, reseal, route, segment};
@@ -370,5 +370,8 @@ fn ten_million_frames_are_decided_as_the_wire_crate_does() {
         random(&mut bench, &mut rng, &seeds, part);
         left -= part;
     }
-    println!("{operations} frames ({} accepted, {} refused), no difference", bench.decided[0], bench.decided[1]);
+    println!(
+        "{operations} frames ({} accepted, {} refused), no difference",
+        bench.decided[0], bench.decided[1]
+    );
 }

@@ -205,7 +205,8 @@ impl Bench {
         let frames: Vec<Vec<u8>> = (0..count).map(|_| self.frame(rng)).collect();
         // How often each end waits, of 16.
         let waits = [0, 1, 2].map(|_| [0, 4, 12][rng.below(3) as usize]);
-        let flags = |rng: &mut Rng| (5..8).fold(0, |bits, i| bits | u32::from(rng.below(16) >= waits[i - 5]) << i);
+        let flags =
+            |rng: &mut Rng| (5..8).fold(0, |bits, i| bits | u32::from(rng.below(16) >= waits[i - 5]) << i);
         for frame in &frames {
             for beat in beats(frame, rng.next_u64() as u8) {
                 let mut words = vec![2 | u32::from(beat.last) << 2 | flags(rng), 0, 0, 0];

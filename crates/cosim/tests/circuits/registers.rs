@@ -167,7 +167,11 @@ fn what_is_written_stays_within_its_mask() {
         let values: Vec<u32> = writable().map(|_| rng.next_u64() as u32).collect();
         for (register, value) in writable().zip(&values) {
             assert_eq!(bench.write(register.address, *value), OKAY);
-            assert_eq!(bench.try_write(register.address, !value, 0b0111), Some(SLAVE_ERROR), "a part of a word");
+            assert_eq!(
+                bench.try_write(register.address, !value, 0b0111),
+                Some(SLAVE_ERROR),
+                "a part of a word"
+            );
         }
         for (register, value) in writable().zip(&values) {
             assert_eq!(bench.read(register.address), (OKAY, value & register.mask), "{}", register.name);
@@ -186,7 +190,8 @@ fn what_is_written_stays_within_its_mask() {
 }
 
 fn bench_value(table: &[Register], values: &[u32], name: &str) -> u32 {
-    let mut writable = table.iter().filter(|register| register.writable && register.name != "COMMAND").zip(values);
+    let mut writable =
+        table.iter().filter(|register| register.writable && register.name != "COMMAND").zip(values);
     let (register, value) = writable.find(|(register, _)| register.name == name).expect("a register");
     value & register.mask
 }
@@ -198,10 +203,8 @@ fn a_command_waits_for_the_one_before() {
     for code in [0, 11, 16, 0x101] {
         assert_eq!(bench.write(command, code), SLAVE_ERROR, "{code}");
     }
-    let listed: Vec<(u32, String)> = rows("commands.csv")
-        .iter()
-        .map(|row| (row[0].parse().expect("a number"), row[1].clone()))
-        .collect();
+    let listed: Vec<(u32, String)> =
+        rows("commands.csv").iter().map(|row| (row[0].parse().expect("a number"), row[1].clone())).collect();
     assert_eq!(listed, COMMANDS.map(|(code, name)| (code as u32, name.to_owned())));
     for (code, _) in listed {
         assert_eq!(bench.write(address("ARGUMENT0"), code * 7), OKAY);
@@ -226,8 +229,11 @@ fn time_rate_room_and_counts_are_read() {
     assert_eq!(bench.read(address("RATE_LOW")), (OKAY, 0x7654_3210));
     assert_eq!(bench.read(address("RATE_HIGH")), (OKAY, 0xaa));
     assert_eq!(bench.read(address("RINGS_FREE")), (OKAY, 0x3456));
-    let counters: Vec<u32> =
-        table().into_iter().filter(|register| register.address >= 0x80).map(|register| register.address).collect();
+    let counters: Vec<u32> = table()
+        .into_iter()
+        .filter(|register| register.address >= 0x80)
+        .map(|register| register.address)
+        .collect();
     for (i, counter) in counters.iter().enumerate() {
         for _ in 0..=i {
             bench.beside[2] = 1 << (16 + i);

@@ -20,7 +20,12 @@ fn place(address: u32, way: usize) -> usize {
     })
 }
 
-fn random(model: &mut Model, table: &mut [[Option<(u32, u32)>; 1 << SEARCH]; 2], rng: &mut Rng, operations: usize) {
+fn random(
+    model: &mut Model,
+    table: &mut [[Option<(u32, u32)>; 1 << SEARCH]; 2],
+    rng: &mut Rng,
+    operations: usize,
+) {
     let (mut stimuli, mut due) = (Vec::new(), VecDeque::new());
     for clock in 0..operations {
         let address = |rng: &mut Rng| rng.below(40) * 0x0101_0133;
@@ -50,7 +55,8 @@ fn random(model: &mut Model, table: &mut [[Option<(u32, u32)>; 1 << SEARCH]; 2],
 #[test]
 fn addresses_are_found_where_the_host_has_entered_them() {
     let parameters = [("SEARCH", SEARCH), ("DESTINATION", DESTINATION)];
-    let Some(mut model) = support::build(&Circuit { bench: "search", parameters: &parameters, words: WORDS }) else {
+    let Some(mut model) = support::build(&Circuit { bench: "search", parameters: &parameters, words: WORDS })
+    else {
         return;
     };
     let mut stimuli = vec![vec![1, 0, 0, 0]; 3];

@@ -155,7 +155,10 @@ impl Bench {
             bench.golden.chooser.set_scale(destination as usize, scale);
             setup.extend(command(Command::Scale, [destination, scale.factor, scale.reference.get()]));
             setup.extend(command(Command::Threshold, [destination, threshold.get(), 0]));
-            setup.extend(command(Command::Address, [destination, address_of(destination), 2 | destination & 1]));
+            setup.extend(command(
+                Command::Address,
+                [destination, address_of(destination), 2 | destination & 1],
+            ));
             for path in 0..PATHS as u32 {
                 let port = 0xc000 | destination << 8 | path;
                 bench.golden.ports[leaf(destination as usize, path as usize)] = port as u16;
@@ -173,7 +176,8 @@ impl Bench {
     /// A frame from the line: often an acknowledgement of what has left.
     fn from_line(&mut self, rng: &mut Rng) -> Vec<u8> {
         let mut segment = segment(rng, 200);
-        let mut source = if rng.below(8) == 0 { rng.next_u64() as u32 } else { address_of(rng.below(KNOWN + 1)) };
+        let mut source =
+            if rng.below(8) == 0 { rng.next_u64() as u32 } else { address_of(rng.below(KNOWN + 1)) };
         match &mut segment.body {
             Body::Data(data) if rng.below(4) > 0 => {
                 let flow = rng.below(1 << FLOW);
@@ -263,7 +267,8 @@ impl Bench {
         let (mut hosts, mut answers) = (VecDeque::new(), VecDeque::<Vec<u8>>::new());
         let (mut measured, mut echoes) = (VecDeque::<Heard>::new(), VecDeque::<Heard>::new());
         // Of choices: silent paths in the order looked for, paths in the order drawn; then what has left.
-        let mut wanting: VecDeque<&Request> = requests.iter().filter(|request| request.chosen.is_some()).collect();
+        let mut wanting: VecDeque<&Request> =
+            requests.iter().filter(|request| request.chosen.is_some()).collect();
         let mut sending: VecDeque<&Request> = requests.iter().collect();
         let (mut looked, mut drawn) = (VecDeque::new(), VecDeque::new());
         let (mut leaving, mut probes, mut sent) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
@@ -304,13 +309,16 @@ impl Bench {
             }
             if flag(11) {
                 let heard = measured.pop_front().expect("it was heard");
-                let expected = ((heard.address - address_of(0)) as usize, usize::from(heard.path), heard.delay);
+                let expected =
+                    ((heard.address - address_of(0)) as usize, usize::from(heard.path), heard.delay);
                 assert_eq!((destination, path, delay), expected, "{clock}");
                 golden.paths.measured(ticks, destination, path, delay);
                 let known = golden.paths.entry(destination, path).up.then_some(delay);
                 golden.chooser.update(destination, path, known);
                 let extremes = golden.extremes.set(destination, path, known);
-                if let Some((fastest, slowest)) = extremes.filter(|_| heard.ack && heard.queue_pair < 1 << FLOW) {
+                if let Some((fastest, slowest)) =
+                    extremes.filter(|_| heard.ack && heard.queue_pair < 1 << FLOW)
+                {
                     acked.push_back((heard.queue_pair as usize, fastest, slowest));
                 }
             }
@@ -358,7 +366,8 @@ impl Bench {
                     if let Some((flow, to)) = request.chosen {
                         let to = usize::from(to);
                         let silent: Option<usize> = looked.pop_front().expect("it was looked for");
-                        let path: usize = drawn.pop_front().expect("it was drawn").or_else(|| held.take()).expect("a path");
+                        let path: usize =
+                            drawn.pop_front().expect("it was drawn").or_else(|| held.take()).expect("a path");
                         let (segment, route, frame) =
                             stamped(&request.frame, path, golden.ports[leaf(to, path)], now);
                         expected = frame;
@@ -400,7 +409,8 @@ impl Bench {
 
             // Loss rings, events and rates.
             if flag(16) {
-                let (path, stamp) = (response[6] as usize, u64::from(response[9]) | u64::from(response[10]) << 32);
+                let (path, stamp) =
+                    (response[6] as usize, u64::from(response[9]) | u64::from(response[10]) << 32);
                 let events = match response[0] >> 17 & 3 {
                     0 => {
                         let packet = InFlight { queue_pair: response[7] as u16, psn: response[8], stamp };
@@ -429,10 +439,15 @@ impl Bench {
             if flag(19) {
                 let flow = (response[15] >> 16) as usize;
                 let extremes = u64::from(response[11]) | u64::from(response[12]) << 32;
-                let [fastest, slowest] = [extremes, extremes >> 24].map(|value| Ticks::new(value & 0xff_ffff));
+                let [fastest, slowest] =
+                    [extremes, extremes >> 24].map(|value| Ticks::new(value & 0xff_ffff));
                 assert_eq!(Some((flow, fastest, slowest)), acked.pop_front(), "{clock}");
                 let threshold = golden.threshold;
-                golden.rates.acknowledged((now >> 10) & ((1 << 48) - 1), flow, PathDelays { fastest, slowest, threshold });
+                golden.rates.acknowledged(
+                    (now >> 10) & ((1 << 48) - 1),
+                    flow,
+                    PathDelays { fastest, slowest, threshold },
+                );
                 rated.push_back((flow, golden.rates.entry(flow).current));
             } else if flag(29) {
                 let flow = (response[15] >> 16) as usize;
@@ -446,7 +461,10 @@ impl Bench {
             }
         }
         assert!(arriving.next().is_none() && hosts.is_empty() && answers.is_empty() && measured.is_empty());
-        assert!(sending.is_empty() && leaving.is_empty() && probes.is_empty() && sent.is_empty(), "{sending:?}");
+        assert!(
+            sending.is_empty() && leaving.is_empty() && probes.is_empty() && sent.is_empty(),
+            "{sending:?}"
+        );
         assert!(lost.is_empty() && acked.is_empty() && rated.is_empty() && echoes.is_empty());
     }
 }
@@ -479,7 +497,8 @@ fn stamped(frame: &[u8], path: usize, port: u16, now: u64) -> (Segment, Route, V
 
 fn probe(beside: &Segment, route: &Route, flow: u16, path: usize, port: u16, now: u64) -> Vec<u8> {
     let body = Body::Control(Control::Probe { sent_at: Time::from_ps(now) });
-    let segment = Segment { dst_qp: beside.dst_qp, src_qp: QpNum(flow.into()), path: PathId(path as u16), body };
+    let segment =
+        Segment { dst_qp: beside.dst_qp, src_qp: QpNum(flow.into()), path: PathId(path as u16), body };
     let route = Route { src_port: port, ecn: Ecn::Capable0, ttl: 64, ..*route };
     let mut out = vec![0; 128];
     let len = emit(&segment, &route, &[], &mut out).expect("a probe");
@@ -503,7 +522,8 @@ fn rounds(bench: &mut Bench, rng: &mut Rng, count: usize, frames: usize) {
         }
         // What waits for the rings would wait for ever if nothing was heard.
         for leaf in 0..1u32 << (2 + LEVELS) {
-            setup.extend(command(Command::Expire, [leaf >> LEVELS | (leaf & (PATHS as u32 - 1)) << 16, 0, 0]));
+            setup
+                .extend(command(Command::Expire, [leaf >> LEVELS | (leaf & (PATHS as u32 - 1)) << 16, 0, 0]));
         }
         let arriving: Vec<_> = (0..frames).map(|_| bench.from_line(rng)).collect();
         let destinations = if round % 2 == 1 { KNOWN } else { KNOWN - 1 };
@@ -532,13 +552,16 @@ fn a_packet_waits_for_a_path() {
     }
     waits.chosen = waits.chosen.map(|(flow, _)| (flow, KNOWN as u16 - 1));
     requests.push(waits);
-    let mut stimuli: Vec<_> = requests.iter().flat_map(|request| {
-        beats(&request.frame, 0).into_iter().map(move |beat| {
-            let mut words = idle(7);
-            put_host(&mut words, &beat, request);
-            words
+    let mut stimuli: Vec<_> = requests
+        .iter()
+        .flat_map(|request| {
+            beats(&request.frame, 0).into_iter().map(move |beat| {
+                let mut words = idle(7);
+                put_host(&mut words, &beat, request);
+                words
+            })
         })
-    }).collect();
+        .collect();
     stimuli.extend(vec![idle(7); 400]);
     stimuli.extend(command(Command::Path, [KNOWN - 1 | 5 << 16, 1, 700]));
     stimuli.extend(vec![idle(7); 400]);
@@ -554,7 +577,8 @@ fn least_packets_leave_back_to_back() {
     let Some(mut bench) = Bench::new() else { return };
     let mut rng = Rng::for_component(1, "cosim-top", 2);
     let mut least = Bench::from_host(&mut rng, 1);
-    while !matches!(Packet::parse_ethernet(&least.frame), Ok(packet) if least.chosen.is_some() && packet.payload().is_empty()) {
+    while !matches!(Packet::parse_ethernet(&least.frame), Ok(packet) if least.chosen.is_some() && packet.payload().is_empty())
+    {
         least = Bench::from_host(&mut rng, 1);
     }
     assert!(least.frame.len() <= 128, "two beats");
