@@ -51,8 +51,6 @@ UNITS = (
     Unit("builder", "laps_builder"),
     Unit("deparser", "laps_deparser"),
     Unit("registers", "laps_registers"),
-    Unit("receiving side (parser, answers, queues)", "laps_receive"),
-    Unit("sending side (builder, deparser, queues, ports)", "laps_transmit"),
     Unit("all of it, 8 paths", "laps_top"),
 )
 

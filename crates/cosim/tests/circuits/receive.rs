@@ -262,17 +262,16 @@ impl Bench {
             };
             let host_ready = stimulus[0] >> 5 & 1 == 1;
             let host_beat = beat(&mut reader, host_last);
-            if host_valid && host_ready {
-                if let Some(frame) = to_host.push(&host_beat) {
-                    assert_eq!(Some((frame, host_user)), hosts.pop_front(), "clock {clock}");
-                }
+            if host_valid
+                && host_ready
+                && let Some(frame) = to_host.push(&host_beat)
+            {
+                assert_eq!(Some((frame, host_user)), hosts.pop_front(), "clock {clock}");
             }
             let frame_beat = beat(&mut reader, frame_last);
-            if frame_valid {
-                if let Some(frame) = to_line.push(&frame_beat) {
-                    self.answered += 1;
-                    assert_eq!(Some(frame), replies.pop_front(), "clock {clock}");
-                }
+            if frame_valid && let Some(frame) = to_line.push(&frame_beat) {
+                self.answered += 1;
+                assert_eq!(Some(frame), replies.pop_front(), "clock {clock}");
             }
             if heard_valid && stimulus[0] >> 7 & 1 == 1 {
                 let heard = Heard {

@@ -174,7 +174,7 @@ impl Bench {
     }
 
     /// A frame from the line: often an acknowledgement of what has left.
-    fn from_line(&mut self, rng: &mut Rng) -> Vec<u8> {
+    fn arriving(&mut self, rng: &mut Rng) -> Vec<u8> {
         let mut segment = segment(rng, 200);
         let mut source =
             if rng.below(8) == 0 { rng.next_u64() as u32 } else { address_of(rng.below(KNOWN + 1)) };
@@ -213,7 +213,7 @@ impl Bench {
         frame
     }
 
-    fn from_host(rng: &mut Rng, destinations: u32) -> Request {
+    fn request(rng: &mut Rng, destinations: u32) -> Request {
         let wants_data = rng.below(4) > 0;
         let segment = loop {
             let segment = segment(rng, 200);
@@ -394,17 +394,17 @@ impl Bench {
                 let bytes = std::array::from_fn(|_| reader.take(8) as u8);
                 Beat { bytes, len: if last { 64 - keep.leading_zeros() as usize } else { 64 }, last }
             };
-            if flag(4) {
-                if let Some(frame) = to_line.push(&beat(35, flag(5))) {
-                    self.counts[0] += 1;
-                    let (source, expected) = leaving.pop_front().expect("it was sent");
-                    assert_eq!(frame, expected, "{clock}: {source:?}");
-                }
+            if flag(4)
+                && let Some(frame) = to_line.push(&beat(35, flag(5)))
+            {
+                self.counts[0] += 1;
+                let (source, expected) = leaving.pop_front().expect("it was sent");
+                assert_eq!(frame, expected, "{clock}: {source:?}");
             }
-            if flag(0) {
-                if let Some(frame) = to_host.push(&beat(17, flag(1))) {
-                    assert_eq!(Some((frame, u64::from(response[0] >> 2 & 3))), hosts.pop_front(), "{clock}");
-                }
+            if flag(0)
+                && let Some(frame) = to_host.push(&beat(17, flag(1)))
+            {
+                assert_eq!(Some((frame, u64::from(response[0] >> 2 & 3))), hosts.pop_front(), "{clock}");
             }
 
             // Loss rings, events and rates.
@@ -525,9 +525,9 @@ fn rounds(bench: &mut Bench, rng: &mut Rng, count: usize, frames: usize) {
             setup
                 .extend(command(Command::Expire, [leaf >> LEVELS | (leaf & (PATHS as u32 - 1)) << 16, 0, 0]));
         }
-        let arriving: Vec<_> = (0..frames).map(|_| bench.from_line(rng)).collect();
+        let arriving: Vec<_> = (0..frames).map(|_| bench.arriving(rng)).collect();
         let destinations = if round % 2 == 1 { KNOWN } else { KNOWN - 1 };
-        let requests: Vec<_> = (0..frames.min(90)).map(|_| Bench::from_host(rng, destinations)).collect();
+        let requests: Vec<_> = (0..frames.min(90)).map(|_| Bench::request(rng, destinations)).collect();
         bench.run(&setup, &arriving, &requests);
     }
 }
@@ -545,10 +545,10 @@ fn frames_in_are_the_frames_out_that_the_integers_make() {
 fn a_packet_waits_for_a_path() {
     let Some(mut bench) = Bench::new() else { return };
     let mut rng = Rng::for_component(1, "cosim-top", 1);
-    let mut requests: Vec<_> = (0..3).map(|_| Bench::from_host(&mut rng, 1)).collect();
-    let mut waits = Bench::from_host(&mut rng, 1);
+    let mut requests: Vec<_> = (0..3).map(|_| Bench::request(&mut rng, 1)).collect();
+    let mut waits = Bench::request(&mut rng, 1);
     while waits.chosen.is_none() {
-        waits = Bench::from_host(&mut rng, 1);
+        waits = Bench::request(&mut rng, 1);
     }
     waits.chosen = waits.chosen.map(|(flow, _)| (flow, KNOWN as u16 - 1));
     requests.push(waits);
@@ -563,7 +563,7 @@ fn a_packet_waits_for_a_path() {
         })
         .collect();
     stimuli.extend(vec![idle(7); 400]);
-    stimuli.extend(command(Command::Path, [KNOWN - 1 | 5 << 16, 1, 700]));
+    stimuli.extend(command(Command::Path, [(KNOWN - 1) | 5 << 16, 1, 700]));
     stimuli.extend(vec![idle(7); 400]);
     let responses = bench.model.run(&stimuli);
     bench.check(&[], &requests, &responses);
@@ -576,10 +576,10 @@ fn a_packet_waits_for_a_path() {
 fn least_packets_leave_back_to_back() {
     let Some(mut bench) = Bench::new() else { return };
     let mut rng = Rng::for_component(1, "cosim-top", 2);
-    let mut least = Bench::from_host(&mut rng, 1);
+    let mut least = Bench::request(&mut rng, 1);
     while !matches!(Packet::parse_ethernet(&least.frame), Ok(packet) if least.chosen.is_some() && packet.payload().is_empty())
     {
-        least = Bench::from_host(&mut rng, 1);
+        least = Bench::request(&mut rng, 1);
     }
     assert!(least.frame.len() <= 128, "two beats");
     let requests = vec![least; 100];
