@@ -7,7 +7,8 @@ use pathweave_cosim::{Circuit, Model, Reader};
 use pathweave_hardware::{Answer, Answers, Ticks};
 use pathweave_units::{PathId, QpNum, Rng, Time};
 use pathweave_wire::{
-    Ack, Body, Control, Ecn, EthernetRoute, Nack, NackReason, Notices, Packet, Route, Segment, emit,
+    Ack, Body, Control, Ecn, EthernetRoute, Nack, NackReason, Notices, Operation, Packet, Route, Segment,
+    emit,
 };
 
 use crate::frames::{Beat, beats, damage, frame, route, segment};
@@ -300,6 +301,23 @@ fn frames_are_answered_and_handed_on() {
     assert!(bench.answered > 250 && bench.heard > 150, "{} {}", bench.answered, bench.heard);
 }
 
+/// Sends frames without a pause while nothing has to wait; gives the responses.
+fn back_to_back(bench: &mut Bench, frames: &[Vec<u8>]) -> Vec<Vec<u32>> {
+    let mut stimuli = Vec::new();
+    for beat in frames.iter().flat_map(|frame| beats(frame, 0)) {
+        let mut words = vec![2 | u32::from(beat.last) << 2 | 7 << 5, 0, 0, 0];
+        words.extend([beat.keep() as u32, (beat.keep() >> 32) as u32]);
+        words.extend(beat.words());
+        stimuli.push(words);
+    }
+    let mut idle = vec![0; WORDS.0];
+    idle[0] = 7 << 5;
+    stimuli.extend(vec![idle; 60]);
+    let responses = bench.model.run(&stimuli);
+    bench.check(frames, &stimuli, &responses);
+    responses
+}
+
 /// Frames of the least size fill the line, and nothing waits: a packet is 2 clocks.
 #[test]
 fn least_frames_back_to_back_are_taken_without_a_pause() {
@@ -309,23 +327,41 @@ fn least_frames_back_to_back_are_taken_without_a_pause() {
     let probe = Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(3), body };
     let route = route(&mut rng, &probe);
     let frames = vec![frame(&mut rng, &probe, &route); 400];
-    let mut stimuli = Vec::new();
-    for frame in &frames {
-        for beat in beats(frame, 0) {
-            let mut words = vec![2 | u32::from(beat.last) << 2 | 7 << 5, 0, 0, 0];
-            words.extend([beat.keep() as u32, (beat.keep() >> 32) as u32]);
-            words.extend(beat.words());
-            stimuli.push(words);
-        }
-    }
-    let mut idle = vec![0; WORDS.0];
-    idle[0] = 7 << 5;
-    stimuli.extend(vec![idle; 60]);
-    let responses = bench.model.run(&stimuli);
-    bench.check(&frames, &stimuli, &responses);
+    let responses = back_to_back(&mut bench, &frames);
     assert_eq!(bench.answered, 400);
     // The bench's own buffer needs two clocks.
     assert!(responses[2..802].iter().all(|words| words[0] & 1 == 1));
+}
+
+/// Packets of one flow in neighbouring clocks: each is answered by what those before it have left.
+#[test]
+fn neighbours_of_a_flow_see_each_other() {
+    let Some(mut bench) = Bench::new() else { return };
+    let mut rng = Rng::for_component(1, "cosim-receive", 3);
+    let mut opens = vec![vec![0; WORDS.0]; 8];
+    (opens[0][0], opens[0][1]) = (1 << 3 | 1 << 4 | 5 << 8, 1_000);
+    bench.model.run(&opens);
+    bench.answers.open(5, 1_000);
+    let frames: Vec<Vec<u8>> = (0..400)
+        .map(|i| {
+            let mut segment = loop {
+                let segment = segment(&mut rng, 8);
+                if matches!(&segment.body, Body::Data(data) if data.op == Operation::Send) {
+                    break segment;
+                }
+            };
+            segment.dst_qp = QpNum(5);
+            if let Body::Data(data) = &mut segment.body {
+                data.psn = u64::from(998 + i / 2 + rng.below(6));
+            }
+            let route = route(&mut rng, &segment);
+            let frame = frame(&mut rng, &segment, &route);
+            assert!(frame.len() <= 128, "two beats");
+            frame
+        })
+        .collect();
+    back_to_back(&mut bench, &frames);
+    assert_eq!(bench.answered, 400);
 }
 
 #[test]
@@ -335,18 +371,7 @@ fn a_frame_reaches_the_host_after_sixteen_clocks() {
     let notice = Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(3), body: Body::Cnp };
     let route = route(&mut rng, &notice);
     let frames = [frame(&mut rng, &notice, &route)];
-    let mut stimuli: Vec<Vec<u32>> = Vec::new();
-    for beat in beats(&frames[0], 0) {
-        let mut words = vec![2 | u32::from(beat.last) << 2 | 7 << 5, 0, 0, 0];
-        words.extend([beat.keep() as u32, (beat.keep() >> 32) as u32]);
-        words.extend(beat.words());
-        stimuli.push(words);
-    }
-    let mut idle = vec![0; WORDS.0];
-    idle[0] = 7 << 5;
-    stimuli.extend(vec![idle; 40]);
-    let responses = bench.model.run(&stimuli);
-    bench.check(&frames, &stimuli, &responses);
+    let responses = back_to_back(&mut bench, &frames);
     let clock = |bit: u32| responses.iter().position(|words| words[0] >> bit & 1 == 1).expect("it happens");
     // Its second beat is taken a clock after the first.
     assert_eq!(clock(1), clock(0) + 1 + 16, "the latency that receive.sv names");
