@@ -16,7 +16,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-LAPS = Path(__file__).parent / "laps"
+from sources import LAPS, needed
+
 PAGE = Path(__file__).parents[1] / "docs" / "hardware.md"
 BEGIN, END = "<!-- synthesis: begin -->", "<!-- synthesis: end -->"
 
@@ -41,7 +42,16 @@ UNITS = (
     Unit("path state, 64 paths", "laps_paths", (("PATH", 6),)),
     Unit("rate unit, 1,024 flows", "laps_rate"),
     Unit("its divider alone", "laps_divider"),
+    Unit("extremes, 8 paths", "laps_extremes"),
     Unit("loss rings, 16,384 packets on 8,192 paths", "laps_rings"),
+    Unit("search table, 2 x 1,024 addresses", "laps_search"),
+    Unit("parser", "laps_parser"),
+    Unit("its ICRC alone", "laps_icrc"),
+    Unit("answers, 1,024 flows", "laps_answers"),
+    Unit("builder", "laps_builder"),
+    Unit("deparser", "laps_deparser"),
+    Unit("registers", "laps_registers"),
+    Unit("all of it, 8 paths", "laps_top"),
 )
 
 # Table V of the paper.
@@ -57,7 +67,7 @@ PAPER = (
 def sources(unit: Unit, folder: Path) -> list[Path]:
     """The modules, with parameters of the top as its defaults: given otherwise, Yosys 0.23 fails an assertion."""
     found = []
-    for path in sorted(LAPS.glob("*.sv")):
+    for path in needed(unit.top):
         text = path.read_text(encoding="utf-8")
         if re.search(rf"^module {unit.top}\b", text, re.MULTILINE):
             for name, value in unit.parameters:

@@ -106,7 +106,11 @@ fn built(circuit: &Circuit<'_>) -> Result<PathBuf, Error> {
     let program = folder.join("Vmodel");
     let lock = File::create(folder.join("lock"))?;
     lock.lock()?;
-    if is_newer(&program, &sources)? {
+    let bench = sources.join(format!("bench/{}_bench.sv", circuit.bench));
+    let modules = needed(&sources, &bench)?;
+    let driver = sources.join("bench/main.cpp");
+    let table = sources.join("exp2.hex").canonicalize()?;
+    if is_newer(&program, modules.iter().chain([&bench, &driver, &table]))? {
         return Ok(program);
     }
     let top = format!("laps_{}_bench", circuit.bench);
@@ -124,38 +128,76 @@ fn built(circuit: &Circuit<'_>) -> Result<PathBuf, Error> {
     ]);
     command.args(["--prefix", "Vmodel", "-CFLAGS", "-O1", "--top-module", &top, "--Mdir"]).arg(&folder);
     command.args(circuit.parameters.iter().map(|(name, value)| format!("-G{name}={value}")));
-    let table = sources.join("exp2.hex").canonicalize()?;
-    if fs::read_to_string(sources.join(format!("bench/{}_bench.sv", circuit.bench)))?
-        .contains("parameter TABLE")
-    {
+    if fs::read_to_string(&bench)?.contains("parameter TABLE") {
         command.arg(format!("-GTABLE=\"{}\"", table.display()));
     }
-    let mut modules: Vec<PathBuf> =
-        files(&sources)?.into_iter().filter(|file| file.extension().is_some_and(|e| e == "sv")).collect();
-    modules.sort();
-    command.args(modules).arg(sources.join(format!("bench/{}_bench.sv", circuit.bench)));
-    command.arg(sources.join("bench/main.cpp"));
+    command.args(modules).arg(bench).arg(driver);
+    let runtime = target.join("hardware/runtime");
+    copy_runtime(&runtime, &folder)?;
     let done = match command.output() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Error::NoVerilator),
         done => done?,
     };
     if done.status.success() {
+        copy_runtime(&folder, &runtime)?;
         return Ok(program);
     }
     let told = String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
     Err(Error::Build { bench: circuit.bench.to_owned(), told })
 }
 
-fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
-    Ok(entries.into_iter().map(|entry| entry.path()).filter(|path| path.is_file()).collect())
+/// Copies what Verilator's own library has been compiled to: it is the same for all circuits, and takes longer than many of them.
+/// Instants are kept, so that another version of the library is compiled anew.
+fn copy_runtime(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for name in ["verilated.o", "verilated_threads.o"] {
+        let Ok(modified) = fs::metadata(from.join(name)).and_then(|data| data.modified()) else { continue };
+        // Another test may be at it: a whole file takes the place of the old one.
+        let part = to.join(format!("{name}-{}", from.file_name().unwrap_or_default().display()));
+        fs::copy(from.join(name), &part)?;
+        File::options().write(true).open(&part)?.set_modified(modified)?;
+        fs::rename(&part, to.join(name))?;
+    }
+    Ok(())
+}
+
+/// The files of all modules that a bench has in it, by their names.
+fn needed(sources: &Path, bench: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut modules = Vec::new();
+    for entry in fs::read_dir(sources)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "sv") {
+            let text = fs::read_to_string(&path)?;
+            modules.push((path, text));
+        }
+    }
+    modules.sort();
+    let defines = |text: &str, name: &str| {
+        text.lines().any(|line| line.strip_prefix("module ").is_some_and(|rest| rest.starts_with(name)))
+    };
+    let mut found: Vec<usize> = Vec::new();
+    let mut ahead = vec![fs::read_to_string(bench)?];
+    while let Some(text) = ahead.pop() {
+        let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+        let words = code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_'));
+        for name in words.filter(|word| word.starts_with("laps_")) {
+            for (i, (_, text)) in modules.iter().enumerate() {
+                if !found.contains(&i) && defines(text, &format!("{name} ")) {
+                    found.push(i);
+                    ahead.push(text.clone());
+                }
+            }
+        }
+    }
+    found.sort_unstable();
+    Ok(found.into_iter().map(|i| modules[i].0.clone()).collect())
 }
 
 /// Whether the program is there and no source has changed since.
-fn is_newer(program: &Path, sources: &Path) -> io::Result<bool> {
+fn is_newer<'a>(program: &Path, sources: impl Iterator<Item = &'a PathBuf>) -> io::Result<bool> {
     let Ok(built) = fs::metadata(program).and_then(|data| data.modified()) else { return Ok(false) };
-    for file in files(sources)?.into_iter().chain(files(&sources.join("bench"))?) {
-        if fs::metadata(file)?.modified()? >= built {
+    for source in sources {
+        if fs::metadata(source)?.modified()? >= built {
             return Ok(false);
         }
     }

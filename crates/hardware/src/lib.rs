@@ -5,8 +5,10 @@
 //! - [`Scale`] and [`weight`]: the exponential of the softmax as a multiplication, a table and a shift.
 //! - [`Chooser`]: weights of the paths of all destinations, and the draw.
 //! - [`Paths`]: the delay of each path, and which is to be probed.
+//! - [`Extremes`]: the fastest and slowest path of each destination.
 //! - [`Rates`]: the rate of each flow.
 //! - [`Rings`]: what is under way on each path, and what is lost.
+//! - [`Answers`]: what has arrived of each flow, and what its packets are answered.
 //!
 //! It has no clock: an operation sees exactly those before it. How many clocks each takes is the circuit's business.
 #![no_std]
@@ -16,14 +18,18 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod answers;
 mod chooser;
+mod extremes;
 mod paths;
 mod rate;
 mod rings;
 mod ticks;
 mod weight;
 
+pub use answers::{Answer, Answers, Arrivals, WINDOW};
 pub use chooser::{Choice, Chooser};
+pub use extremes::Extremes;
 pub use paths::{LOOKED_AT, PathEntry, Paths};
 pub use rate::{Cut, PathDelays, RateEntry, Rates};
 pub use rings::{InFlight, Rings};

@@ -5,8 +5,15 @@
 
 mod arithmetic;
 mod chooser;
+mod deparser;
+mod frames;
 mod in_the_loop;
+mod parser;
 mod paths;
 mod rate;
+mod receive;
+mod registers;
 mod rings;
+mod search;
 mod support;
+mod top;
