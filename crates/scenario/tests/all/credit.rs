@@ -9,7 +9,8 @@ fn credit_of(scheme: &str) -> Result<Option<CreditConfig>, String> {
         "scheme = {scheme}\ntopology = {{ kind = \"star\", hosts = 4 }}\n\
          [[workload]]\nkind = \"incast\"\nsenders = 3\nsize = \"1MB\"\n"
     );
-    let loaded = Loaded::parse(&text, "base.toml", ".", &Changes::default()).map_err(|why| why.to_string())?;
+    let loaded =
+        Loaded::parse(&text, "base.toml", ".", &Changes::default()).map_err(|why| why.to_string())?;
     let prepared = loaded.prepare().map_err(|why| why.to_string())?;
     Ok(prepared.spec.schemes[0].scheme.credit)
 }

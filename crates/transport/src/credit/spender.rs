@@ -195,7 +195,11 @@ mod tests {
         let mut ndp = spender(CreditConfig::ndp());
         ndp.spend(100, PathId(1));
         ndp.heard(Time::from_us(1));
-        assert_eq!(ndp.credit_bytes(), 225_000 - 4_150, "a packet of any size costs one, and the rest may leave");
+        assert_eq!(
+            ndp.credit_bytes(),
+            225_000 - 4_150,
+            "a packet of any size costs one, and the rest may leave"
+        );
     }
 
     #[test]
