@@ -6,7 +6,7 @@ use pathweave_wire::{Body, Control, CreditNumber, Segment};
 
 use super::{Health, Qp, next_instant};
 use crate::common::Common;
-use crate::credit::{Heard, Sender};
+use crate::credit::{Heard, Sender, Spender};
 use crate::events::Status;
 
 impl<P: Policy> Qp<P> {
@@ -19,7 +19,7 @@ impl<P: Policy> Qp<P> {
     /// Whether a packet may leave. If not, the receiver is asked in time.
     #[cold]
     pub(crate) fn may_spend(&mut self, now: Time, common: &mut Common) -> bool {
-        let Some(can_send) = common.spender(self.num).map(|spender| spender.can_send()) else {
+        let Some(can_send) = common.spender(self.num).map(Spender::can_send) else {
             return true;
         };
         if can_send {
@@ -47,7 +47,7 @@ impl<P: Policy> Qp<P> {
 
     /// Whether there is credit for another packet, or no need of any.
     pub(crate) fn can_spend(&self, common: &Common) -> bool {
-        common.spender(self.num).is_none_or(|spender| spender.can_send())
+        common.spender(self.num).is_none_or(Spender::can_send)
     }
 
     fn note_active(&self, common: &mut Common) {
