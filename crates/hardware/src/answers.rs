@@ -103,8 +103,8 @@ mod tests {
         assert_eq!(answers.arrived(2, 0), None);
         let acknowledged = |cumulative, selective| Some(Answer::Acknowledged { cumulative, selective });
         assert_eq!(answers.arrived(1, 0xff_fffe), acknowledged(0xff_ffff, u64::MAX));
-        assert_eq!(answers.arrived(1, 1), acknowledged(0xff_ffff, u64::MAX & !6));
-        assert_eq!(answers.arrived(1, 0), acknowledged(0xff_ffff, u64::MAX & !2));
+        assert_eq!(answers.arrived(1, 1), acknowledged(0xff_ffff, !6));
+        assert_eq!(answers.arrived(1, 0), acknowledged(0xff_ffff, !2));
         assert_eq!(answers.arrived(1, 0xff_ffff), acknowledged(2, u64::MAX));
         assert_eq!(answers.arrived(1, 0xff_ff00), acknowledged(2, u64::MAX), "an old one again");
         assert_eq!(answers.arrived(1, 66), Some(Answer::Beyond { expected: 2, selective: 0 }));

@@ -319,9 +319,9 @@ fn md1_quantile(load: f64, share: f64) -> f64 {
         let middle = 0.5 * (low + high);
         // Beyond where the sum is good the share is as good as one.
         if middle > SUM_IS_GOOD || md1_waits_at_most(load, middle) >= share {
-            high = middle
+            high = middle;
         } else {
-            low = middle
+            low = middle;
         }
     }
     high

@@ -39,7 +39,7 @@ error: unknown field `kmn` in `switch.ecn`
    | ^^^
    |
    = help: did you mean `kmin`?
-   = help: fields here: at, enabled, kmax, kmin, pmax, reference_rate, thresholds
+   = help: fields here: at, enabled, kmax, kmin, last_hop, pmax, reference_rate, thresholds
    = field: switch.ecn.kmn
 ";
     assert_eq!(lab.run(&["run", "a.toml"]).err, expected);
