@@ -31,7 +31,9 @@ __all__ = [
     "AlphaUnit",
     "Announce",
     "Arithmetic",
+    "Ask",
     "BdpWindow",
+    "BytesQuantum",
     "Calibrate",
     "Cc",
     "ChakraWorkload",
@@ -47,6 +49,7 @@ __all__ = [
     "CoolMode",
     "CopyMarks",
     "CoreWiring",
+    "Credit",
     "CrossDcTopology",
     "DatagramService",
     "DcqcnCc",
@@ -55,6 +58,7 @@ __all__ = [
     "DctcpRateCc",
     "Decrease",
     "Delivery",
+    "Demand",
     "DlbfPolicy",
     "DlbfScope",
     "DlbfVariant",
@@ -89,9 +93,11 @@ __all__ = [
     "GoBackNRecovery",
     "GoBackNRepeatedRecovery",
     "GoalWorkload",
+    "GrantCost",
     "HopScaling",
     "HpccTopology",
     "HtsimTopology",
+    "IdleGrants",
     "IncastWorkload",
     "IncreaseOver",
     "JellyfishTopology",
@@ -101,6 +107,8 @@ __all__ = [
     "LapsPolicy",
     "LapsTopology",
     "LapsVariant",
+    "LastHop",
+    "LastHopTrims",
     "LeafSpineTopology",
     "LetFlow",
     "Limit",
@@ -133,6 +141,7 @@ __all__ = [
     "Optimizer",
     "OrderGuards",
     "OwnPathSet",
+    "PacketGrantCost",
     "PacketsWindow",
     "Pairs",
     "PathChoice",
@@ -155,6 +164,7 @@ __all__ = [
     "Policy",
     "Ports",
     "PresetTopology",
+    "Quantum",
     "RailTopology",
     "Rate",
     "RateCut",
@@ -218,6 +228,7 @@ __all__ = [
     "UdmpVariant",
     "Ugal",
     "UniformJitter",
+    "Unused",
     "Verb",
     "Wcmp",
     "WeavePolicy",
@@ -391,6 +402,8 @@ class NsccCc(Table):
         fast_delay: Below it nothing queues (1 us, whatever the network). Default "1us".
         fast_increase: Share of the bytes acknowledged that is added once a window of them has met a delay below
             `fast_delay` (0.25). Default 0.25.
+        last_hop_trims: Whether what is trimmed at the last hop takes its bytes from the window: "cut" (default) it
+            does; "spare" it does not, where receivers grant credit and see to the last hop themselves.
         max_bdp: Largest window, which is also the first, in bandwidth-delay products (1.5). Default 1.5.
         max_decrease: Most of the window that goes at once (0.5). Default 0.5.
         network_rtt: Round-trip time of the idle network, from which target, largest window and increases are reckoned.
@@ -411,6 +424,7 @@ class NsccCc(Table):
     fair_increase: float | None = None
     fast_delay: Time | None = None
     fast_increase: float | None = None
+    last_hop_trims: LastHopTrims | None = None
     max_bdp: float | None = None
     max_decrease: float | None = None
     network_rtt: Time | None = None
@@ -611,6 +625,42 @@ class Conga(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class Credit(Table):
+    """Receivers grant credit, and senders send what they have credit for. Default: Ultra Ethernet's receiver-based
+    congestion control (RCCC), as uet-htsim 40ccb05 has it.
+
+    Args:
+        ask: Whether a sender with credit for several receivers asks each for its share only: "shared" (RCCC) or
+            "whole". Default "shared".
+        cost: What a grant counts for on the link: "granted" (RCCC) what it grants; `{ packet = "38B" }` a full packet
+            and so many bytes, whatever it grants. Default "granted".
+        demand: For what is granted: "target" (RCCC) at most what is missing to the pull target; "full" (EQDS) full
+            grants while anything is missing, and ahead of all others a packet for each one that was trimmed; "arrivals"
+            (NDP) a grant for each packet that arrives, whole or trimmed, as far as the target goes. Default "target".
+        grant: Quanta of a grant, 1 to 65535 (RCCC: 64, which are 16 KiB). Default 64.
+        idle: Whether those who want nothing are granted something while nobody else wants it, up to a window beyond
+            their target: "on" (RCCC, EQDS) or "off". Default "on".
+        pace: Share of the link at which grants are paced, above 0, at most 2 (RCCC: 0.99). Default 0.99.
+        quantum: What a quantum is: `{ bytes = "256B" }` so many bytes on the wire, headers included; "packet" a packet
+            of any size.
+        unused: What of the first window has not left when the receiver is first heard of: "lapses" (RCCC, EQDS), or
+            "stays" (NDP). Default "lapses".
+        window: What leaves unasked when a queue pair is new, the most that is asked for at a time, and the most credit
+            that is kept: `{ bdp = 1.5 }` in bandwidth-delay products (RCCC), or `{ packets = 50 }`.
+    """
+
+    ask: Ask | None = None
+    cost: GrantCost | None = None
+    demand: Demand | None = None
+    grant: int | None = None
+    idle: IdleGrants | None = None
+    pace: float | None = None
+    quantum: Quantum | None = None
+    unused: Unused | None = None
+    window: Window | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class Drill(Table):
     """Parameters of DRILL.
 
@@ -635,6 +685,8 @@ class Ecn(Table):
         enabled: Whether switches mark. Default true.
         kmax: Upper threshold at `reference_rate`. Default 1600 KB at 100G (HPCC run.py: 16 KB a Gb/s).
         kmin: Lower threshold at `reference_rate`. Default 400 KB at 100G (HPCC run.py: 4 KB a Gb/s).
+        last_hop: Whether ports that lead to hosts mark, too. Default "mark"; "leave" where receivers grant credit and
+            see to their own link themselves (Ultra Ethernet with RCCC).
         pmax: Marking probability at `kmax`. Default 0.2 (HPCC run.py).
         reference_rate: Rate of a port at which `kmin` and `kmax` hold. Default 100 Gb/s.
         thresholds: Whether ports of other rates scale the thresholds. Default they do.
@@ -644,6 +696,7 @@ class Ecn(Table):
     enabled: bool | None = None
     kmax: Size | None = None
     kmin: Size | None = None
+    last_hop: LastHop | None = None
     pmax: float | None = None
     reference_rate: Rate | None = None
     thresholds: Thresholds | None = None
@@ -854,6 +907,17 @@ class ForwardingConfig(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class PacketGrantCost(Table):
+    """A full packet and so many bytes.
+
+    Args:
+        packet: a size with its unit, such as "8MB" or "4KiB"
+    """
+
+    packet: Size | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class HopScaling(Table):
     """Topology-based scaling of the target (section 3.2): `base + hops * per_hop`.
 
@@ -931,6 +995,7 @@ class Scheme(Table):
         base: Name of the scheme to start from.
         acks: When the receiver acknowledges.
         cnp: Whether and when the receiver sends congestion notifications.
+        credit: Receivers grant credit, without which senders send no more than a first window. Absent: they do not.
         forwarding: Load balancing that the switches of a simulated fabric must do for this scheme. Absent: any; where
             no scheme and no `switch.forwarding.kind` says otherwise, they hash.
         name: Name in results. Default: that of `base`, with "*" behind it if anything was changed.
@@ -946,6 +1011,7 @@ class Scheme(Table):
     base: SchemeName | str | None = None
     acks: AckPolicy | None = None
     cnp: CnpPolicy | None = None
+    credit: Credit | None = None
     forwarding: Forwarding | None = None
     name: str | None = None
     paths: int | None = None
@@ -1522,6 +1588,17 @@ class WeavePolicy(Table):
     choice: PathChoice | None = None
     max_bdp: float | None = None
     target: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class BytesQuantum(Table):
+    """So many bytes on the wire.
+
+    Args:
+        bytes: a size with its unit, such as "8MB" or "4KiB"
+    """
+
+    bytes: Size | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -3017,6 +3094,12 @@ Announce: TypeAlias = Literal["first_packet", "post"]
 Arithmetic: TypeAlias = Literal["float", "fixed"]
 
 
+# How much a sender with credit for several receivers asks for.
+# "shared": Of each its share.
+# "whole": Of each all it could use.
+Ask: TypeAlias = Literal["shared", "whole"]
+
+
 # a size with its unit, such as "8MB" or "4KiB"
 Size: TypeAlias = str
 
@@ -3099,6 +3182,13 @@ Decrease: TypeAlias = Literal["half_packet", "half_window"]
 # "unordered": As messages become whole.
 # "ordered": As they were posted.
 Delivery: TypeAlias = Literal["unordered", "ordered"]
+
+
+# For what is granted.
+# "target": What is missing to the pull target.
+# "full": Full grants while anything is missing; what was trimmed first.
+# "arrivals": One grant for each packet that arrives, as far as the target goes.
+Demand: TypeAlias = Literal["target", "full", "arrivals"]
 
 
 # Whose acknowledgements tell a queue pair of its paths.
@@ -3237,6 +3327,17 @@ Forwarding: TypeAlias = Literal["ecmp", "wcmp", "rps", "weighted-rps", "letflow"
 Framing: TypeAlias = Literal["rocev2", "ns3", "pathweave"]
 
 
+# What a grant counts for on the link.
+# "granted": What it grants.
+GrantCost: TypeAlias = Literal["granted"] | PacketGrantCost
+
+
+# Whether those who want nothing are granted something.
+# "on": While nobody wants anything.
+# "off": Never.
+IdleGrants: TypeAlias = Literal["on", "off"]
+
+
 # The round trip in which a window grows by `increase`.
 # "path": That to the peer. Over a WAN this is a packet a millisecond, so a window cut on what a near switch told stays
 #   small for seconds.
@@ -3259,6 +3360,18 @@ Jitter: TypeAlias = UniformJitter | LogNormalJitter | PausesJitter
 # "code_2025": That of the authors' code of January 2025. Probes overtake data, and a probe leaves the delay of its path
 #   as it was last measured.
 LapsVariant: TypeAlias = Literal["repaired", "published", "code_2025"]
+
+
+# What ports that lead to hosts do.
+# "mark": They mark as all others.
+# "leave": They mark nothing.
+LastHop: TypeAlias = Literal["mark", "leave"]
+
+
+# What a trim at the last hop does to the window.
+# "cut": It takes the packet's bytes from it.
+# "spare": Nothing.
+LastHopTrims: TypeAlias = Literal["cut", "spare"]
 
 
 # What limits a queue pair.
@@ -3325,6 +3438,12 @@ SchemeName: TypeAlias = Literal[
     "strack",
     "uet-nscc",
     "nscc",
+    "uet-rccc",
+    "rccc",
+    "uet",
+    "uet-both",
+    "eqds",
+    "ndp",
     "weave",
     "timely",
     "swift",
@@ -3477,6 +3596,11 @@ Policy: TypeAlias = (
 # "distinct": One for each way the fabric has to the receiver, up to `paths` of them, found by evaluating the hashes of
 #   the switches. For simulations: hosts do not know these hashes, but can find as much by tracing.
 Ports: TypeAlias = Literal["any", "distinct"]
+
+
+# What credit counts.
+# "packet": A packet of any size.
+Quantum: TypeAlias = Literal["packet"] | BytesQuantum
 
 
 # a rate with its unit, such as "100Gbps"
@@ -3658,6 +3782,12 @@ UdmpLate: TypeAlias = Literal["by_base", "by_queue"]
 # "repaired": With a queue target, an additive step, a rate that follows low round-trip times, spare paths, caps on pool
 #   and flight, and a restart timer.
 UdmpVariant: TypeAlias = Literal["published", "repaired"]
+
+
+# What of the first window has not left when the receiver is first heard of.
+# "lapses": It may not be used any more.
+# "stays": It may.
+Unused: TypeAlias = Literal["lapses", "stays"]
 
 
 # The verb that messages are posted with.
