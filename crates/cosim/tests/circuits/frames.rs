@@ -2,8 +2,8 @@
 
 use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, CreditNumber, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices, Operation,
-    RdData, Route, Segment, emit, entropy_port,
+    Ack, Body, Cause, Control, CreditNumber, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices,
+    Operation, RdData, Route, Segment, emit, entropy_port,
 };
 
 /// Bytes of an Ethernet header.

@@ -8,8 +8,8 @@ use std::path::Path;
 use pathweave_cosim::{Circuit, Model, Reader};
 use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, CreditNumber, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices, Operation,
-    Packet, RdData, Route, Segment, extend_psn,
+    Ack, Body, Cause, Control, CreditNumber, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices,
+    Operation, Packet, RdData, Route, Segment, extend_psn,
 };
 
 use crate::frames::{ETHERNET, beats, damage, frame, reseal, route, segment};
@@ -393,7 +393,8 @@ fn it_takes_the_longest_frames() {
             receive_index: 0,
             sent_at: Time::ZERO,
         });
-        let segment = Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(3), pull_target: None, body };
+        let segment =
+            Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(3), pull_target: None, body };
         let route = route(&mut rng, &segment);
         let mut good = frame(&mut rng, &segment, &route);
         assert!(len < 9_000 || good.len() > len + ETHERNET);
