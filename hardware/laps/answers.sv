@@ -1,5 +1,6 @@
 // What arrives is answered here: a probe by a reply, a data packet of an open flow by an acknowledgement, or, beyond the window of
-// 64 packets, by a refusal. `Answers` of the crate `hardware` says what they tell.
+// 64 packets, by a refusal. `Answers` of the crate `hardware` says what they tell. Each packet has an acknowledgement of its own, which
+// looks back from the packet itself: `back` is 0. No credit is granted here: a PullRequest goes to the host, a pull target with its packet.
 //
 // Each frame that the parser decides about leaves, in order, as a verdict: whether the host gets it, and whether it has been
 // answered. An answer goes to whom the question came from, on its path and UDP source port, in its traffic class.
@@ -65,7 +66,7 @@ module laps_answers #(
     end
 
     logic known, send, write, response, request, ack, nack, cnp, missing, rd;
-    logic notice, notice_reply, probe, probe_reply, echo, is_first, is_last, has_immediate, trimmed, bad_syndrome;
+    logic notice, notice_reply, probe, probe_reply, echo, pull, is_first, is_last, has_immediate, trimmed, bad_syndrome;
     logic [4:0] standard_len;
     logic [6:0] headers_len;
     logic [5:0] stamp_at;
@@ -91,6 +92,7 @@ module laps_answers #(
         .is_probe(probe),
         .is_probe_reply(probe_reply),
         .is_edge_echo(echo),
+        .is_pull(pull),
         .is_first,
         .is_last,
         .has_immediate,

@@ -2,7 +2,8 @@
 // checksum and the ICRC. Frames that are not packets of ours pass as they are.
 //
 // Beats are as those of `laps_parser`. What comes with a frame counts in its first beat. The frame has all its lengths, and room for
-// the ICRC as its last four bytes; data packets, probes and notices have a time stamp. Any bytes behind the packet are kept.
+// the ICRC as its last four bytes; data packets, probes and notices have a time stamp. Any bytes behind the packet are kept. So is a
+// pull target: it lies behind all that is written, and is the host's affair.
 //
 // Latency: 15 clocks a beat. Initiation interval: 1 beat, of one frame or another; nothing stalls.
 // Hazards: none. After `reset` the next beat is a frame's first.
@@ -63,7 +64,7 @@ module laps_deparser (
     logic [6:0] headers_len;
     logic [5:0] stamp_at;
     logic       send, write, response, request, ack, nack, cnp, missing, rd;
-    logic       notice, notice_reply, probe, probe_reply, echo, is_first, is_last, has_immediate, trimmed;
+    logic       notice, notice_reply, probe, probe_reply, echo, pull, is_first, is_last, has_immediate, trimmed;
     assign opcode = first1 ? data1[8*42+:8] : opcode_held;
     always_ff @(posedge clk) if (valid1) opcode_held <= opcode;
     laps_layout layout (
@@ -88,6 +89,7 @@ module laps_deparser (
         .is_probe(probe),
         .is_probe_reply(probe_reply),
         .is_edge_echo(echo),
+        .is_pull(pull),
         .is_first,
         .is_last,
         .has_immediate,

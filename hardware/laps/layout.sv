@@ -8,7 +8,7 @@ module laps_layout (
     // An Acknowledge whose syndrome is not one of ours.
     output logic       bad_syndrome,
     output logic [4:0] standard_len,
-    // BTH to payload.
+    // BTH to payload, without a pull target: that is 4 bytes more, where flag bit 5 of the extension says so.
     output logic [6:0] headers_len,
     // Where `sent at` lies in the extension; 0 where there is none.
     output logic [5:0] stamp_at,
@@ -27,6 +27,8 @@ module laps_layout (
     output logic       is_probe,
     output logic       is_probe_reply,
     output logic       is_edge_echo,
+    // Pull or PullRequest.
+    output logic       is_pull,
     // Of SEND, WRITE and READ response: First or Only; Last or Only; with an ImmDt.
     output logic       is_first,
     output logic       is_last,
@@ -38,7 +40,7 @@ module laps_layout (
     logic [5:0] extension_len;
     always_comb begin
         {is_send, is_write, is_read_response, is_read_request, acknowledge, is_cnp, is_missing, is_rd} = '0;
-        {is_notice, is_notice_reply, is_probe, is_probe_reply, is_edge_echo} = '0;
+        {is_notice, is_notice_reply, is_probe, is_probe_reply, is_edge_echo, is_pull} = '0;
         {is_first, is_last, has_immediate} = '0;
         known = opcode[7:6] == 2'b11;
         case (opcode[5:0])
@@ -60,6 +62,7 @@ module laps_layout (
             6'h0f: {is_read_response, is_last} = '1;
             6'h10: {is_read_response, is_first, is_last} = '1;
             6'h11: acknowledge = 1'b1;
+            6'h12, 6'h13: is_pull = 1'b1;
             6'h15: is_notice = 1'b1;
             6'h16: is_notice_reply = 1'b1;
             6'h17: is_missing = 1'b1;
@@ -102,6 +105,7 @@ module laps_layout (
             extension_len = 6'd16;
         end else if (is_probe_reply || is_notice_reply) extension_len = 6'd24;
         else if (is_edge_echo) extension_len = 6'd16;
+        else if (is_pull) extension_len = 6'd12;
         headers_len = 7'd12 + {2'b0, standard_len} + {1'b0, extension_len};
     end
 endmodule

@@ -36,7 +36,8 @@ module laps_parser (
     output logic [15:0]  out_path,
     output logic [7:0]   out_flags,
     output logic [23:0]  out_source_qp,
-    // The extension behind its common part, first byte at the top; what the packet has less is arbitrary.
+    // The extension behind its common part, first byte at the top; what the packet has less is arbitrary. Where bit 5 of the flags is
+    // set, the pull target is behind the rest of it.
     output logic [255:0] out_extension,
     output logic [15:0]  out_payload_len
 );
@@ -207,7 +208,7 @@ module laps_parser (
     logic [6:0] headers_len3;
     logic [5:0] stamp_at3;
     logic       send3, write3, response3, request3, ack3, nack3, cnp3, missing3, rd3;
-    logic       notice3, notice_reply3, probe3, probe_reply3, echo3, is_first3, is_last3, immediate3, trimmed3;
+    logic       notice3, notice_reply3, probe3, probe_reply3, echo3, pull3, is_first3, is_last3, immediate3, trimmed3;
     laps_layout layout (
         .opcode(opcode3),
         .syndrome(header3[1023-8*54-:8]),
@@ -230,6 +231,7 @@ module laps_parser (
         .is_probe(probe3),
         .is_probe_reply(probe_reply3),
         .is_edge_echo(echo3),
+        .is_pull(pull3),
         .is_first(is_first3),
         .is_last(is_last3),
         .has_immediate(immediate3),
@@ -237,13 +239,13 @@ module laps_parser (
     );
 
     // Clock 4: the extension in its place, and checks of what is before it.
-    localparam int unsigned KINDS = 19;
+    localparam int unsigned KINDS = 20;
     logic [KINDS-1:0] kinds4;
     logic         send4, write4, response4, request4, ack4, nack4, cnp4, missing4, rd4;
-    logic         notice4, notice_reply4, probe4, probe_reply4, echo4, is_first4, is_last4, immediate4, trimmed4;
+    logic         notice4, notice_reply4, probe4, probe_reply4, echo4, pull4, is_first4, is_last4, immediate4, trimmed4;
     logic         bad_syndrome4;
     assign {send4, write4, response4, request4, ack4, nack4, cnp4, missing4, rd4, notice4, notice_reply4, probe4, probe_reply4,
-            echo4, is_first4, is_last4, immediate4, trimmed4, bad_syndrome4} = kinds4;
+            echo4, pull4, is_first4, is_last4, immediate4, trimmed4, bad_syndrome4} = kinds4;
     logic [319:0] extension3, extension4;
     logic [127:0] standard4;
     logic [31:0]  immdt4;
@@ -265,12 +267,12 @@ module laps_parser (
         endcase
         ip_sum3 = '0;
         for (int i = 0; i < 10; i++) ip_sum3 = ip_sum3 + {4'b0, header3[1023-8*14-16*i-:16]};
-        // What follows the headers, up to the ICRC.
+        // What follows the headers, up to the ICRC. A pull target still counts.
         rest3 = {2'b0, total3} - 18'd32 - {11'b0, headers_len3};
     end
     always_ff @(posedge clk) begin
         kinds4 <= {send3, write3, response3, request3, ack3, nack3, cnp3, missing3, rd3, notice3, notice_reply3, probe3,
-                   probe_reply3, echo3, is_first3, is_last3, immediate3, trimmed3, bad_syndrome3};
+                   probe_reply3, echo3, pull3, is_first3, is_last3, immediate3, trimmed3, bad_syndrome3};
         extension4 <= extension3;
         standard4 <= header3[1023-8*54-:128];
         immdt4 <= write3 ? header3[1023-8*70-:32] : header3[1023-8*54-:32];
@@ -299,7 +301,8 @@ module laps_parser (
     // Clock 5: checks of lengths, and of what no other field decides.
     logic [23:0]  psn_ahead;
     logic [15:0]  payload4, payload5;
-    logic         carries4;
+    logic         carries4, target4, credit4;
+    logic [2:0]   beside4;
     logic [31:0]  offset4, offset5, dma5;
     logic [64:0]  first_byte5;
     logic [16:0]  ip_fold5;
@@ -308,28 +311,39 @@ module laps_parser (
     logic [7:0]   flags4, allowed4;
     logic         bad5, extension_bad4;
     assign carries4 = send4 || write4 || response4 || rd4;
-    assign payload4 = rest4 - {14'b0, pad4h};
+    // Of data, whether there is a pull target; the highest bit of that, or of the number that a Pull or PullRequest has.
+    assign target4 = flags4[5] && (send4 || write4 || response4 || request4);
+    assign credit4 = pull4 ? extension4[319-8*8] : write4 && immediate4 ? extension4[319-8*32] : extension4[319-8*28];
+    // Pull target and padding.
+    assign beside4 = {target4, pad4h};
+    assign payload4 = rest4 - {13'b0, beside4};
     assign offset4 = rd4 ? extension4[319-8*13-:32] : extension4[319-8*12-:32];
     assign flags4 = extension4[319-8*4-:8];
     assign psn_ahead = extension4[319-8*9-:24] - psn4;
     always_comb begin
         allowed4 = '0;
-        if (send4 || write4) allowed4 = is_last4 ? 8'h01 : 8'h03;
-        if (response4 || request4 || rd4) allowed4 = 8'h01;
+        if (send4 || write4) allowed4 = is_last4 ? 8'h21 : 8'h23;
+        if (response4 || request4) allowed4 = 8'h21;
+        if (rd4) allowed4 = 8'h01;
         if (ack4) allowed4 = 8'h04;
         if (trimmed4 || notice_reply4) allowed4 = 8'h08;
         if (missing4) allowed4 = 8'h10;
         extension_bad4 = extension4[319-:16] != 16'h7002;
         // The last packet has the flag if and only if it has an immediate.
         if ((((send4 || write4) && is_last4 ? flags4 ^ {6'b0, immediate4, 1'b0} : flags4) & ~allowed4) != '0) extension_bad4 = 1'b1;
-        if ((ack4 || nack4) && {standard4[119:96], extension4[319-8*8-:8]} != '0) extension_bad4 = 1'b1;
+        if ((ack4 || nack4) && standard4[119:96] != '0) extension_bad4 = 1'b1;
+        // How far back an acknowledgement looks is 63 at most.
+        if (ack4 && extension4[319-8*8-:2] != '0) extension_bad4 = 1'b1;
+        if (nack4 && extension4[319-8*8-:8] != '0) extension_bad4 = 1'b1;
         if (rd4 && {standard4[127:96], extension4[319-8*8-1-:7]} != '0) extension_bad4 = 1'b1;
-        if ((cnp4 || probe4 || probe_reply4 || notice_reply4 || echo4) && psn4 != '0) extension_bad4 = 1'b1;
+        if ((cnp4 || probe4 || probe_reply4 || notice_reply4 || echo4 || pull4) && psn4 != '0) extension_bad4 = 1'b1;
         if (missing4 && !extension4[319-8*16+1]) extension_bad4 = 1'b1;
+        if ((target4 || pull4) && !credit4) extension_bad4 = 1'b1;
         if (notice4 && (extension4[319-8*8-:8] != '0 || psn_ahead[23])) extension_bad4 = 1'b1;
     end
     always_ff @(posedge clk) begin
-        bad5 <= bad4 != '0 || udp_total4 != '0 || extension_bad4 || (!carries4 && rest4 != '0) || rest4 < {14'b0, pad4h};
+        bad5 <= bad4 != '0 || udp_total4 != '0 || extension_bad4 || (!carries4 && rest4 != {13'b0, target4, 2'b0})
+            || rest4 < {13'b0, beside4};
         ip_fold5 <= {13'b0, ip_sum4[19:16]} + {1'b0, ip_sum4[15:0]};
         udp_checked5 <= udp_checked4;
         payload5 <= payload4;

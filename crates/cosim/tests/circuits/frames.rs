@@ -2,8 +2,8 @@
 
 use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices, Operation,
-    RdData, Route, Segment, emit, entropy_port,
+    Ack, Body, Cause, Control, CreditNumber, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices,
+    Operation, RdData, Route, Segment, emit, entropy_port,
 };
 
 /// Bytes of an Ethernet header.
@@ -42,6 +42,10 @@ pub(crate) fn beats(frame: &[u8], fill: u8) -> Vec<Beat> {
 
 fn time(rng: &mut Rng) -> Time {
     Time::from_ps(rng.next_u64())
+}
+
+fn credit(rng: &mut Rng) -> CreditNumber {
+    CreditNumber::new(rng.next_u64())
 }
 
 fn data(rng: &mut Rng, longest: u32) -> Data {
@@ -84,7 +88,7 @@ fn data(rng: &mut Rng, longest: u32) -> Data {
 pub(crate) fn body(rng: &mut Rng, longest: u32) -> Body {
     use NackReason::{BeyondWindow, InvalidRequest, ReceiverNotReady, RemoteAccess, Sequence, Trimmed};
     let psn = u64::from(rng.below(1 << 24));
-    match rng.below(16) {
+    match rng.below(18) {
         0..5 => Body::Data(data(rng, longest)),
         5 | 6 => {
             let (multi, len) = (rng.below(2) == 0, 1 + rng.below(longest - 1) as u16);
@@ -95,6 +99,7 @@ pub(crate) fn body(rng: &mut Rng, longest: u32) -> Body {
         7 | 8 => Body::Ack(Ack {
             cumulative: u64::from(rng.below(1 << 24)),
             psn,
+            back: rng.below(64) as u8,
             sack: rng.next_u64(),
             echo_sent_at: time(rng),
             received_at: time(rng),
@@ -132,7 +137,9 @@ pub(crate) fn body(rng: &mut Rng, longest: u32) -> Body {
             }
             14 if rng.below(2) == 0 => Control::EdgeEcho { sent_at: time(rng) },
             14 => Control::ProbeReply { sent_at: time(rng), received_at: time(rng) },
-            _ => Control::Probe { sent_at: time(rng) },
+            15 => Control::Probe { sent_at: time(rng) },
+            16 => Control::Pull { granted: credit(rng) },
+            _ => Control::PullRequest { target: credit(rng) },
         }),
     }
 }
@@ -144,6 +151,8 @@ pub(crate) fn segment(rng: &mut Rng, longest: u32) -> Segment {
         dst_qp: qp(rng),
         src_qp: qp(rng),
         path: PathId(rng.next_u64() as u16),
+        // Of data; elsewhere it is not carried.
+        pull_target: (rng.below(3) == 0).then(|| credit(rng)),
         body: body(rng, longest),
     }
     .as_carried()

@@ -62,7 +62,13 @@ pub(crate) fn outcome(answers: &mut Answers, frame: &[u8], now: u64) -> Outcome 
             ttl: 64,
             ..*route
         };
-        let segment = Segment { dst_qp: question.src_qp, src_qp: question.dst_qp, path: question.path, body };
+        let segment = Segment {
+            dst_qp: question.src_qp,
+            src_qp: question.dst_qp,
+            path: question.path,
+            pull_target: None,
+            body,
+        };
         let mut out = vec![0; 128];
         let len = emit(&segment, &back, &[], &mut out).expect("an answer");
         out.truncate(len);
@@ -85,6 +91,7 @@ pub(crate) fn outcome(answers: &mut Answers, frame: &[u8], now: u64) -> Outcome 
                     outcome.answer = Some(answer(Body::Ack(Ack {
                         cumulative: cumulative.into(),
                         psn: psn.into(),
+                        back: 0,
                         sack: selective,
                         echo_sent_at: data.sent_at,
                         received_at,
@@ -324,7 +331,7 @@ fn least_frames_back_to_back_are_taken_without_a_pause() {
     let Some(mut bench) = Bench::new() else { return };
     let mut rng = Rng::for_component(1, "cosim-receive", 1);
     let body = Body::Control(Control::Probe { sent_at: Time::from_ps(5) });
-    let probe = Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(3), body };
+    let probe = Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(3), pull_target: None, body };
     let route = route(&mut rng, &probe);
     let frames = vec![frame(&mut rng, &probe, &route); 400];
     let responses = back_to_back(&mut bench, &frames);
@@ -368,7 +375,8 @@ fn neighbours_of_a_flow_see_each_other() {
 fn a_frame_reaches_the_host_after_sixteen_clocks() {
     let Some(mut bench) = Bench::new() else { return };
     let mut rng = Rng::for_component(1, "cosim-receive", 2);
-    let notice = Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(3), body: Body::Cnp };
+    let notice =
+        Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(3), pull_target: None, body: Body::Cnp };
     let route = route(&mut rng, &notice);
     let frames = [frame(&mut rng, &notice, &route)];
     let responses = back_to_back(&mut bench, &frames);

@@ -497,8 +497,13 @@ fn stamped(frame: &[u8], path: usize, port: u16, now: u64) -> (Segment, Route, V
 
 fn probe(beside: &Segment, route: &Route, flow: u16, path: usize, port: u16, now: u64) -> Vec<u8> {
     let body = Body::Control(Control::Probe { sent_at: Time::from_ps(now) });
-    let segment =
-        Segment { dst_qp: beside.dst_qp, src_qp: QpNum(flow.into()), path: PathId(path as u16), body };
+    let segment = Segment {
+        dst_qp: beside.dst_qp,
+        src_qp: QpNum(flow.into()),
+        path: PathId(path as u16),
+        pull_target: None,
+        body,
+    };
     let route = Route { src_port: port, ecn: Ecn::Capable0, ttl: 64, ..*route };
     let mut out = vec![0; 128];
     let len = emit(&segment, &route, &[], &mut out).expect("a probe");
