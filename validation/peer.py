@@ -52,8 +52,8 @@ def completion_times_us(peer: str, path: str) -> list[float]:
         # ns-3: fct.txt, the time in nanoseconds in the last column but one.
         return [int(line.split()[6]) * 1e-3 for line in Path(path).read_text().splitlines() if line.strip()]
     # htsim says when a connection starts ("startflow NAME at T" of RoCE, "Flow NAME ... starting at T" of the others)
-    # and when it is done. EQDS does not say when; it is run with flows that start at 0. Of several with one name the first to
-    # start is the first to end.
+    # and when it is done. EQDS does not say when; it is run with flows that start at 0. Of several with one name the
+    # first to start is the first to end.
     started: dict[str, list[float]] = {}
     times = []
     for line in Path(path).read_text(errors="replace").splitlines():
