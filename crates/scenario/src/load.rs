@@ -21,7 +21,7 @@ pub struct Changes {
     /// The seed, as given to `--seed`.
     pub seed: Option<u64>,
     /// The scheme of all workloads that have none of their own, as given to `--schemes`: a built-in one, or one the
-    /// scenario defines under `[schemes.NAME]`.
+    /// scenario defines under `[schemes.NAME]`. What `set` says of its fields comes on top.
     pub scheme: Option<String>,
 }
 
@@ -147,22 +147,28 @@ fn apply(changes: &Changes, tree: &mut Node) -> Result<Vec<Diagnostic>, Diagnost
     for setting in &changes.settings {
         found.extend(setting.apply(tree).err());
     }
-    for text in &changes.set {
-        let setting = Setting::parse(text)?;
-        found.extend(setting.apply(tree).err());
-    }
-    let mut insert = |name: &str, node: Node| {
+    let insert = |tree: &mut Node, name: &str, node: Node| {
         tree.as_table_mut().map(|table| table.insert(name.to_owned(), node));
     };
+    // Before what `--set` says of its fields.
+    if let Some(scheme) = &changes.scheme {
+        insert(tree, "scheme", flag(format!("--schemes {scheme}"), Value::Text(scheme.clone())));
+    }
+    for text in &changes.set {
+        let setting = Setting::parse(text)?;
+        if changes.scheme.is_some() && setting.is_all_of("scheme") {
+            let help = "name schemes in one of them; --set scheme.FIELD=VALUE changes fields of each";
+            found.push(setting.refused("`scheme` is set beside --schemes").help(help));
+            continue;
+        }
+        found.extend(setting.apply(tree).err());
+    }
     if let Some(seed) = changes.seed {
         let given = flag(format!("--seed {seed}"), Value::Integer(i64::try_from(seed).unwrap_or(i64::MAX)));
         if i64::try_from(seed).is_err() {
             found.push(seed_too_large(seed).at(given.span.clone()));
         }
-        insert("seed", given);
-    }
-    if let Some(scheme) = &changes.scheme {
-        insert("scheme", flag(format!("--schemes {scheme}"), Value::Text(scheme.clone())));
+        insert(tree, "seed", given);
     }
     Ok(found)
 }
@@ -187,4 +193,32 @@ fn deserialise(tree: &Node) -> Result<Scenario, Diagnostics> {
         let message = error.into_inner().message().trim().to_owned();
         tree.place(Diagnostic::new(field, message)).into()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loaded(scheme: &str, set: &[&str]) -> Result<Loaded, Diagnostics> {
+        let text = "scheme = \"ecmp\"\ntopology = { kind = \"star\", hosts = 4 }\n[[workload]]\nkind = \"permutation\"\n\
+                    size = \"64KB\"\n";
+        let set = set.iter().map(|&text| text.to_owned()).collect();
+        let changes = Changes { set, scheme: Some(scheme.to_owned()), ..Changes::default() };
+        Loaded::parse(text, "a.toml", ".", &changes)
+    }
+
+    /// Each scheme of a comparison has the fields that are set, over its own.
+    #[test]
+    fn fields_of_a_scheme_that_is_chosen_can_be_set() {
+        for scheme in ["rps", "udmp"] {
+            let loaded = loaded(scheme, &["scheme.paths=64"]).expect("a field of both");
+            let chosen = &loaded.scenario.scheme;
+            assert_eq!((chosen.name.as_str(), chosen.scheme.paths), (format!("{scheme}*").as_str(), 64));
+        }
+        let why = loaded("rps", &["scheme=udmp"]).expect_err("two schemes").to_string();
+        assert!(
+            why.contains("`scheme` is set beside --schemes") && why.contains("scheme.FIELD=VALUE"),
+            "{why}"
+        );
+    }
 }

@@ -184,9 +184,9 @@ impl Case {
     /// # Errors
     /// If the scenario is wrong.
     pub fn load(&self, seed: u64, more: &Table) -> Result<Loaded, ValidateError> {
-        let fields = self.file.set.iter().chain(more).map(|(key, value)| format!("{key}={value}"));
-        let set = [format!("scheme={}", self.file.scheme)].into_iter().chain(fields).collect();
-        let changes = Changes { set, seed: Some(seed), ..Changes::default() };
+        let set = self.file.set.iter().chain(more).map(|(key, value)| format!("{key}={value}")).collect();
+        let scheme = Some(self.file.scheme.clone());
+        let changes = Changes { set, seed: Some(seed), scheme, ..Changes::default() };
         Loaded::parse(&self.text, &self.source, self.base_dir.clone(), &changes)
             .map_err(|findings| ValidateError::Scenario { case: self.name.clone(), findings })
     }

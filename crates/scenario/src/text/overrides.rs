@@ -49,12 +49,21 @@ impl Setting {
         Ok(Setting { field, value: Node { key: None, ..value }, key: at })
     }
 
+    /// Whether it sets all of this field of the scenario, and not one below it.
+    pub(crate) fn is_all_of(&self, name: &str) -> bool {
+        self.field == FieldPath::root().key(name)
+    }
+
+    /// That it cannot be.
+    pub(crate) fn refused(&self, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(self.field.clone(), message).at(self.key.clone())
+    }
+
     /// Sets the field in `root`. Tables on the way are made where missing; array items are not.
     pub(crate) fn apply(&self, root: &mut Node) -> Result<(), Diagnostic> {
         let mut at = root;
         let mut walked = FieldPath::root();
         for step in self.field.steps() {
-            let refuse = |message: String| Diagnostic::new(self.field.clone(), message).at(self.key.clone());
             match step {
                 StepRef::Key(name) => {
                     let below = walked.to_string();
@@ -69,7 +78,7 @@ impl Setting {
                     let kind = at.value.type_name();
                     let is_array = matches!(at.value, Value::Array(_));
                     let Some(table) = at.as_table_mut() else {
-                        let finding = refuse(format!("`{below}` is {kind}, it has no field `{name}`"));
+                        let finding = self.refused(format!("`{below}` is {kind}, it has no field `{name}`"));
                         let by_index = format!("its items are {below}[0], {below}[1], ...");
                         return Err(if is_array { finding.help(by_index) } else { finding });
                     };
@@ -83,11 +92,11 @@ impl Setting {
                 StepRef::Index(index) => {
                     let name = walked.to_string();
                     let Value::Array(items) = &mut at.value else {
-                        return Err(refuse(format!("`{name}` is not an array")));
+                        return Err(self.refused(format!("`{name}` is not an array")));
                     };
                     let count = items.len();
                     at = items.get_mut(index).ok_or_else(|| {
-                        refuse(format!("`{name}` has no item {index}"))
+                        self.refused(format!("`{name}` has no item {index}"))
                             .help(format!("it has {count}, counted from 0"))
                     })?;
                     walked = walked.index(index);
