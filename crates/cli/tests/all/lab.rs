@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::{Done, Lab as Folder, SMALL, done, labs_can_be_made, namespaces};
+use crate::common::{Done, Lab as Folder, Nobody, SMALL, done, labs_can_be_made, namespaces};
 
 const STEP: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -288,24 +288,8 @@ fn wrong_names_and_values_are_answered_with_the_nearest() {
 #[test]
 fn without_root_a_lab_lives_in_a_user_namespace() {
     let Some(story) = Story::new("nobody") else { return };
-    if Command::new("setpriv").arg("--version").output().is_err() {
-        return eprintln!("\n*** SKIPPED: without_root: the program setpriv is missing ***\n");
-    }
-    // Where no other user can read.
-    let folder = tempfile::tempdir_in("/tmp").unwrap();
-    Command::new("chmod").arg("755").arg(folder.path()).status().unwrap();
-    let program: PathBuf = folder.path().join("pathweave");
-    fs::copy(env!("CARGO_BIN_EXE_pathweave"), &program).unwrap();
-    fs::write(folder.path().join("fabric.toml"), LEAF_SPINE).unwrap();
-    let run = |args: &[&str]| {
-        let mut command = Command::new("setpriv");
-        command
-            .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
-            .arg(&program)
-            .arg("lab")
-            .args(args);
-        done(&command.current_dir(folder.path()).stdin(Stdio::null()).output().unwrap())
-    };
+    let Some(nobody) = Nobody::new("without_root", "65534", LEAF_SPINE) else { return };
+    let run = |args: &[&str]| nobody.lab(args);
     let up = run(&["up", "fabric.toml", "--name", &story.name]);
     if up.code == 2 && up.err.contains("allow user namespaces") {
         return eprintln!("\n*** SKIPPED: without_root: {} ***\n", up.err.trim());
@@ -317,7 +301,7 @@ fn without_root_a_lab_lives_in_a_user_namespace() {
     assert!(!story.succeeds(&["list"]).out.contains(&story.name));
     let here =
         run(&["exec", "--lab", &story.name, "host2", "--", "sh", "-c", "pwd; cat fabric.toml | head -1"]);
-    assert_eq!(here.out, format!("{}\n[topology]\n", folder.path().display()), "{}", here.err);
+    assert_eq!(here.out, format!("{}\n[topology]\n", nobody.folder().display()), "{}", here.err);
     assert_eq!(run(&["fail", "--lab", &story.name, "leaf1-spine0", "down"]).code, 0);
     assert!(run(&["list"]).out.contains("down: leaf1-spine0"));
     // All of this user's, that is.
@@ -331,7 +315,7 @@ fn without_root_a_lab_lives_in_a_user_namespace() {
     let keeper = fs::read_dir("/proc").unwrap().find_map(|entry| {
         let folder = entry.unwrap().path();
         let line = fs::read(folder.join("cmdline")).unwrap_or_default();
-        let ours = line.starts_with(program.to_str().unwrap().as_bytes());
+        let ours = line.starts_with(nobody.program.to_str().unwrap().as_bytes());
         ours.then(|| folder.file_name().unwrap().to_string_lossy().into_owned())
     });
     let keeper = keeper.expect("a process keeps the lab");

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::{Done, Lab as Folder, done, labs_can_be_made, namespaces, root};
+use crate::common::{Done, Lab as Folder, Nobody, done, labs_can_be_made, namespaces, root};
 
 const STEP: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -293,24 +293,9 @@ fn faults_come_while_the_command_runs() {
 #[test]
 fn without_root_too() {
     let Some(story) = Story::new("nobody") else { return };
-    if Command::new("setpriv").arg("--version").output().is_err() {
-        return eprintln!("\n*** SKIPPED: without_root_too: the program setpriv is missing ***\n");
-    }
-    let folder = tempfile::tempdir_in("/tmp").unwrap();
-    Command::new("chmod").arg("755").arg(folder.path()).status().unwrap();
-    let program: PathBuf = folder.path().join("pathweave");
-    fs::copy(env!("CARGO_BIN_EXE_pathweave"), &program).unwrap();
-    fs::write(folder.path().join("fabric.toml"), FABRIC).unwrap();
-    let run = |args: &[&str]| {
-        let mut command = Command::new("setpriv");
-        // An identity of this test's own: workplaces belong to users, and end with their last lab.
-        command
-            .args(["--reuid", "64321", "--regid", "64321", "--clear-groups"])
-            .arg(&program)
-            .arg("lab")
-            .args(args);
-        done(&command.current_dir(folder.path()).stdin(Stdio::null()).output().unwrap())
-    };
+    // An identity of this test's own: workplaces belong to users, and end with their last lab.
+    let Some(nobody) = Nobody::new("without_root_too", "64321", FABRIC) else { return };
+    let run = |args: &[&str]| nobody.lab(args);
     let script = "hostname; $HYDRA_LAUNCHER_EXEC host3 'hostname; $HYDRA_LAUNCHER_EXEC host1 hostname'; \
         echo $OMPI_ALLOW_RUN_AS_ROOT; stat -c %a $PATHWEAVE_KEY_FILE; exit 3";
     let used = run(&["exec", "fabric.toml", "--name", &story.name, "--", "sh", "-c", script]);

@@ -242,14 +242,7 @@ fn a_killed_paper_goes_on_where_it_was() {
         ["paper", "tiny", "--figure", "1", "--seeds", "60", "--jobs", "1", "--quiet", "--papers", &papers];
     let mut program = lab.command(&[&words[..], &["--out", "killed"]].concat());
     let mut program = program.stderr(Stdio::null()).spawn().unwrap();
-    let patience = Instant::now() + Duration::from_secs(120);
-    while kept(&lab, "killed/tiny").len() < 20 {
-        assert!(
-            Instant::now() < patience && program.try_wait().unwrap().is_none(),
-            "it was to be killed half-way"
-        );
-        sleep(Duration::from_millis(2));
-    }
+    crate::common::half_way(&mut program, || kept(&lab, "killed/tiny").len() >= 20);
     program.kill().unwrap();
     program.wait().unwrap();
     let before = kept(&lab, "killed/tiny").len();

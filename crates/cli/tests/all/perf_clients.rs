@@ -1,31 +1,16 @@
 //! `pathweave perf server` that serves so many clients, and what it says of them.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::common::{Done, Lab};
+use crate::common::{Done, Lab, Running};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A program that is stopped with this value.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 impl Running {
-    fn start(lab: &Lab, args: &[&str]) -> Running {
-        let mut command = lab.command(args);
-        Running(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts"))
-    }
-
     fn interrupt(&self) {
         kill_process(Pid::from_child(&self.0), Signal::INT).unwrap();
     }
@@ -56,7 +41,7 @@ fn address(line: &str) -> String {
 
 /// A server that prints JSON, and so says on standard error where it serves.
 fn server(lab: &Lab, args: &[&str]) -> (Running, String) {
-    let mut server = Running::start(lab, &[&SERVER, args, &["--json"]].concat());
+    let mut server = Running::start(lab, &[&SERVER, args, &["--json"]].concat(), Stdio::piped());
     let mut lines = BufReader::new(server.0.stderr.take().unwrap());
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
@@ -108,13 +93,13 @@ fn two_clients_at_once_are_told_of_when_both_are_done() {
 #[test]
 fn one_more_than_it_takes_is_refused_and_the_table_tells_of_the_others() {
     let lab = Lab::new();
-    let mut server = Running::start(&lab, &[&SERVER[..], &["1"]].concat());
+    let mut server = Running::start(&lab, &[&SERVER[..], &["1"]].concat(), Stdio::piped());
     let mut out = BufReader::new(server.0.stdout.take().unwrap());
     let mut line = String::new();
     out.read_line(&mut line).unwrap();
     let address = address(&line);
     let args = ["perf", "client", &address, "--insecure", "--progress", "never", "--time", "3600"];
-    let first = Running::start(&lab, &[&args[..], &["--size", "64KiB"]].concat());
+    let first = Running::start(&lab, &[&args[..], &["--size", "64KiB"]].concat(), Stdio::piped());
     let mut said = BufReader::new(server.0.stderr.take().unwrap());
     line.clear();
     said.read_line(&mut line).unwrap();

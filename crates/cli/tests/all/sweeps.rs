@@ -182,14 +182,7 @@ values = [\"ecmp\", \"rps\"]
     let lab = Lab::new().file("sweep.toml", sweep);
     let mut program = lab.command(&["sweep", "sweep.toml", "--out", "killed", "--jobs", "1", "--quiet"]);
     let mut program = program.stderr(Stdio::null()).spawn().unwrap();
-    let patience = Instant::now() + Duration::from_secs(120);
-    while finished(&lab, "killed").len() < 40 {
-        assert!(
-            Instant::now() < patience && program.try_wait().unwrap().is_none(),
-            "it was to be killed half-way"
-        );
-        sleep(Duration::from_millis(2));
-    }
+    crate::common::half_way(&mut program, || finished(&lab, "killed").len() >= 40);
     program.kill().unwrap();
     program.wait().unwrap();
     let before = finished(&lab, "killed");

@@ -4,33 +4,18 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Lab, names};
+use crate::common::{Lab, Running, names};
 use serde_json::Value;
 
 /// Nothing that is waited for takes as long, on the slowest machine.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 impl Running {
-    fn start(lab: &Lab, args: &[&str]) -> Self {
-        let mut command = lab.command(args);
-        Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts"))
-    }
-
     fn signal(&self, name: &str) {
         assert!(Command::new("kill").args([name, &self.0.id().to_string()]).status().unwrap().success());
     }
@@ -62,7 +47,7 @@ struct View {
 
 impl View {
     fn of(lab: &Lab) -> Self {
-        let mut process = Running::start(lab, &["view", "results", "--port", "0"]);
+        let mut process = Running::start(lab, &["view", "results", "--port", "0"], Stdio::null());
         let (tell, told) = mpsc::channel();
         let mut out = BufReader::new(process.0.stdout.take().unwrap());
         thread::spawn(move || {
@@ -208,7 +193,8 @@ fn a_run_under_way_is_seen_with_its_progress_until_its_results_are_there() {
     let lab = Lab::new().file("long.toml", long);
     fs::create_dir(lab.path("results")).unwrap();
     let view = View::of(&lab);
-    let mut run = Running::start(&lab, &["run", "long.toml", "--quiet", "--out", "results/long"]);
+    let mut run =
+        Running::start(&lab, &["run", "long.toml", "--quiet", "--out", "results/long"], Stdio::null());
     let goes = until("the run is seen, with curves", || {
         let goes = view.under_way();
         (goes["runs"][0]["time_ns"].as_array().is_some_and(|points| points.len() > 2)).then_some(goes)

@@ -2,26 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use crate::support::endpoints::{open, stats, until};
 use crate::support::{PATIENCE, pattern, region_of};
 use pathweave_datapath::rdm::{Peer, RdmConfig, RdmEndpoint, RdmPeerState, RdmStats};
 use pathweave_datapath::{Driving, Region};
-
-fn open(config: &RdmConfig) -> RdmEndpoint {
-    RdmEndpoint::open(config.clone()).expect("an endpoint")
-}
-
-fn stats(endpoint: &RdmEndpoint) -> RdmStats {
-    endpoint.stats().expect("its loop runs")
-}
-
-#[track_caller]
-fn until(mut is: impl FnMut() -> bool, context: impl Fn() -> String) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is() {
-        assert!(Instant::now() < deadline, "{}", context());
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
 
 /// A message from one to the other, and back.
 fn talk(near: &RdmEndpoint, far: &RdmEndpoint, salt: u64) {

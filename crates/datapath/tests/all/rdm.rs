@@ -3,6 +3,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
+use crate::support::endpoints::stats;
 use crate::support::{PATIENCE, pattern, region_of};
 use pathweave_datapath::backend::{Cuts, Faults, Faulty, UdpBackend};
 use pathweave_datapath::rdm::{
@@ -46,10 +47,6 @@ fn received(endpoint: &RdmEndpoint, wr_id: u64, len: usize) -> Peer {
     let expected = (wr_id, Status::Success, Opcode::Recv, len as u64);
     assert_eq!((done.wr_id, done.status, done.opcode, done.byte_len), expected, "{done:?}");
     done.peer.expect("somebody sent it")
-}
-
-fn stats(endpoint: &RdmEndpoint) -> RdmStats {
-    endpoint.stats().expect("its loop runs")
 }
 
 /// Sizes around packets and many of them.

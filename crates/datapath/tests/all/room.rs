@@ -2,27 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use crate::support::endpoints::{open, stats, until};
 use crate::support::{PATIENCE, pattern, region_of};
 use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint, RdmStats};
 use pathweave_datapath::{Opcode, Region, Status};
-
-fn open(config: &RdmConfig) -> RdmEndpoint {
-    RdmEndpoint::open(config.clone()).expect("an endpoint")
-}
-
-fn stats(endpoint: &RdmEndpoint) -> RdmStats {
-    endpoint.stats().expect("its loop runs")
-}
-
-/// Waits until something is as it should be.
-#[track_caller]
-fn until(mut is: impl FnMut() -> bool, context: impl Fn() -> String) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is() {
-        assert!(Instant::now() < deadline, "{}", context());
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
 
 /// A message of `len` bytes waits for its receive, much longer than it would be repeated, and is whole then.
 fn waits_for_its_receive(config: &RdmConfig, len: usize, a_while: Duration) {

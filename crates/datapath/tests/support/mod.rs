@@ -1,6 +1,7 @@
 //! Two devices and a connection between them.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod endpoints;
 pub(crate) mod liar;
 pub(crate) mod peer;
 pub(crate) mod raw;

@@ -3,7 +3,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// A folder that vanishes, and the program in it.
 pub(crate) struct Lab {
@@ -68,6 +69,73 @@ impl Lab {
 pub(crate) fn done(output: &Output) -> Done {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("output is UTF-8");
     Done { code: output.status.code().unwrap_or(-1), out: text(&output.stdout), err: text(&output.stderr) }
+}
+
+/// A program that ends with this value.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Running {
+    pub(crate) fn start(lab: &Lab, args: &[&str], stderr: Stdio) -> Self {
+        let mut command = lab.command(args);
+        Running(command.stdout(Stdio::piped()).stderr(stderr).spawn().expect("the program starts"))
+    }
+}
+
+/// Waits until a program that runs has come so far.
+#[track_caller]
+pub(crate) fn half_way(program: &mut Child, is_there: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(120);
+    while !is_there() {
+        assert!(
+            Instant::now() < patience && program.try_wait().unwrap().is_none(),
+            "it was to be killed half-way"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The program in the hands of a user without privileges.
+pub(crate) struct Nobody {
+    folder: tempfile::TempDir,
+    pub(crate) program: PathBuf,
+    id: &'static str,
+}
+
+impl Nobody {
+    /// With this number, and `fabric.toml` in a folder of its own; what is missing for it is said aloud.
+    #[allow(clippy::print_stderr)]
+    pub(crate) fn new(test: &str, id: &'static str, fabric: &str) -> Option<Self> {
+        if Command::new("setpriv").arg("--version").output().is_err() {
+            eprintln!("\n*** SKIPPED: {test}: the program setpriv is missing ***\n");
+            return None;
+        }
+        // Where no other user can read.
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        Command::new("chmod").arg("755").arg(folder.path()).status().unwrap();
+        let program = folder.path().join("pathweave");
+        fs::copy(env!("CARGO_BIN_EXE_pathweave"), &program).unwrap();
+        fs::write(folder.path().join("fabric.toml"), fabric).unwrap();
+        Some(Nobody { folder, program, id })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// `pathweave lab`.
+    pub(crate) fn lab(&self, args: &[&str]) -> Done {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", self.id, "--regid", self.id, "--clear-groups"]).arg(&self.program);
+        command.arg("lab").args(args).current_dir(self.folder()).stdin(Stdio::null());
+        done(&command.output().unwrap())
+    }
 }
 
 /// Whether labs can be made here; if not, that is said aloud.
