@@ -4,6 +4,8 @@ use pathweave_topo::{presets as topology_presets, topologies};
 use pathweave_workload::{builtin_cdfs, builtin_simai, workloads};
 use serde::Serialize;
 
+use crate::text::value_of;
+
 /// Something a scenario can name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
@@ -148,13 +150,8 @@ fn plain(name: &str, help: &str, source: &str) -> Entry {
 
 /// Every leaf of a configuration with its value.
 fn settings(config: &impl Serialize) -> Vec<Field> {
-    let value = toml::Value::try_from(config);
     let mut fields = Vec::new();
-    leaves(
-        "",
-        &value.expect("configurations are structs, enums and numbers, which TOML can express"),
-        &mut fields,
-    );
+    leaves("", &value_of(config), &mut fields);
     fields
 }
 

@@ -268,8 +268,8 @@ fn graph_of_trace(
         merge(&mut config, setting(change)?);
     }
     let refuse = |why: String| ConvertError::Other(format!("{}: {why}", input.display()));
-    let traffic: Traffic =
-        config.try_into().map_err(|why: toml::de::Error| refuse(why.message().to_owned()))?;
+    let traffic: Traffic = serde_path_to_error::deserialize(toml::Value::Table(config))
+        .map_err(|why| refuse(why.into_inner().message().to_owned()))?;
     // What no rank sends is not part of the list, so the rate of hosts does not matter.
     let env = WorkloadEnv { base_dir, ..WorkloadEnv::new(MOST_HOSTS, Rate::from_gbps(100)) };
     let workload = pathweave_workload::build(&[WorkloadConfig::new(traffic)], &env)

@@ -4,7 +4,7 @@
 use pathweave_policy::{find_scheme, schemes};
 use serde::Serialize;
 
-use crate::text::{Diagnostic, FieldPath, Node, Table, Value, nearest};
+use crate::text::{Diagnostic, FieldPath, Node, Table, Value, nearest, value_of};
 
 /// The scheme of scenarios that name none.
 pub(crate) const DEFAULT_SCHEME: &str = "rps";
@@ -40,8 +40,7 @@ fn keep(result: Result<(), Diagnostic>, found: &mut Vec<Diagnostic>) {
 
 /// A configuration as a tree, without places in a source.
 fn tree_of(config: &impl Serialize) -> Node {
-    let value = toml::Value::try_from(config);
-    Node::from_toml(value.expect("presets are plain structs, enums and numbers, which TOML can express"))
+    Node::from_toml(value_of(config))
 }
 
 /// `preset = "udmp-320"`, or `kind = "preset"` and `name = "udmp-320"`.

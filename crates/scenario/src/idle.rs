@@ -13,9 +13,9 @@ use pathweave_topo::{RoutingConfig, Topology};
 use pathweave_units::Duration;
 use pathweave_workload::MessageGraph;
 use serde::Serialize;
-use serde_json::Value as Json;
 
 use crate::model::{Calibrate, Fidelity, NetworkConfig, Scenario};
+use crate::text::value_of;
 
 /// Fields of UDMP that the law as printed does not have.
 const REPAIRED: [&str; 8] = [
@@ -125,7 +125,7 @@ impl Notes {
             Some(kind) => BTreeSet::from([kind.name().to_owned()]),
             None => {
                 let of_schemes = scenario.schemes().filter_map(|(_, named)| named.scheme.forwarding);
-                of_schemes.filter_map(|kind| Some(json(&kind).as_str()?.to_owned())).collect()
+                of_schemes.filter_map(|kind| Some(value_of(&kind).as_str()?.to_owned())).collect()
             }
         };
         for table in changed(&switch.forwarding, &usual.forwarding) {
@@ -200,15 +200,14 @@ impl Notes {
     }
 }
 
-fn json(value: &impl Serialize) -> Json {
-    serde_json::to_value(value).unwrap_or_default()
-}
-
 /// Fields of a table that differ from those of another.
 fn changed(table: &impl Serialize, usual: &impl Serialize) -> Vec<String> {
-    let (table, usual) = (json(table), json(usual));
-    let fields = table.as_object().into_iter().flatten();
-    fields.filter(|(name, value)| usual.get(name) != Some(value)).map(|(name, _)| name.clone()).collect()
+    let (table, usual) = (value_of(table), value_of(usual));
+    let fields =
+        |value: &toml::Value| value.as_table().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+    let (names, gone): (Vec<String>, Vec<String>) = (fields(&table), fields(&usual));
+    let gone = gone.into_iter().filter(|name| table.get(name).is_none());
+    names.into_iter().filter(|name| table.get(name) != usual.get(name)).chain(gone).collect()
 }
 
 fn without(fields: &[String], name: &str) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::model::Scenario;
-use crate::text::{Diagnostic, FieldPath};
+use crate::text::{Diagnostic, FieldPath, value_of};
 
 /// The scenario as TOML, every default filled in, files named by absolute paths.
 pub(crate) fn to_toml(scenario: &Scenario, base_dir: &Path) -> String {
@@ -64,7 +64,7 @@ fn digest(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 fn write(scenario: &Scenario) -> String {
-    toml::to_string(scenario).expect("configurations are structs, enums and numbers, which TOML can express")
+    toml::to_string(&value_of(scenario)).expect("a value is TOML")
 }
 
 /// Renames every file that the scenario names.

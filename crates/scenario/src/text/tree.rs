@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::path::{FieldPath, StepRef};
 use super::{Diagnostic, Span};
 
@@ -145,6 +147,13 @@ impl Node {
             }
         })
     }
+}
+
+/// A configuration as a value. What else needs one as text or tree begins here, so that the code that serialises all
+/// configurations is compiled once.
+pub(crate) fn value_of(config: &impl Serialize) -> toml::Value {
+    toml::Value::try_from(config)
+        .expect("configurations are structs, enums and numbers, which TOML can express")
 }
 
 /// The units of a window, of which a table has one.
