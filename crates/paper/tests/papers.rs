@@ -1,5 +1,7 @@
 //! Every paper there is: its files are well-formed, its names lead somewhere, its scenarios resolve.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use pathweave_paper::model::{Of, PlotKind};
 use pathweave_paper::{Catalogue, Plan, Selection, Size};
 
@@ -14,36 +16,46 @@ fn every_scenario_of_every_paper_resolves_at_its_own_size() {
     every_scenario_resolves(Size::Full);
 }
 
-/// A paper a thread: the largest take minutes. At its own size a sweep begins, and does not go on: what differs between
-/// its values is a number, and to generate the messages of each would take CI minutes more.
+/// Figures are shared out among threads: the largest take a minute. At its own size a sweep begins, and does not go on:
+/// what differs between its values is a number, and to generate the messages of each would take CI minutes more.
 fn every_scenario_resolves(size: Size) {
     let catalogue = &Catalogue::embedded();
-    let check = |name: &str| {
-        let mut paper = catalogue.paper(name).unwrap_or_else(|why| panic!("{why}"));
-        for file in paper.figures.iter_mut().map(|figure| &mut figure.file).filter(|_| size == Size::Full) {
-            // These speak of all values, and are checked where it is shortened.
-            (file.claim, file.published) = Default::default();
-            file.sweep.iter_mut().for_each(|sweep| sweep.values.truncate(1));
-            if file.plot.kind == PlotKind::HeatMap {
-                // A scheme adds nothing that could be wrong in a row, unless some rows cannot have it.
-                let left_out: Vec<String> =
-                    file.panel.iter().flat_map(|panel| panel.without.clone()).collect();
-                let first = file.series[0].name.clone();
-                file.series.retain(|one| one.name == first || left_out.contains(&one.name));
-            }
-        }
-        let plan = Plan::new(paper, &Selection::default(), size, Some(1))
-            .unwrap_or_else(|why| panic!("{name}: {why}"));
-        for figure in &plan.figures {
-            let shortened = size == Size::Quick || figure.figure.file.quick.set.is_empty();
-            assert!(shortened || !figure.figure.file.quick.says.is_empty(), "{}", figure.figure.id);
-        }
-    };
+    let figures_of = |name| catalogue.paper(name).unwrap_or_else(|why| panic!("{why}")).figures;
+    let figures: Vec<(&str, String)> = catalogue
+        .names()
+        .flat_map(|name| figures_of(name).into_iter().map(move |it| (name, it.id)))
+        .collect();
+    let (figures, next) = (&figures, &AtomicUsize::new(0));
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
     std::thread::scope(|scope| {
-        catalogue.names().for_each(|name| {
-            scope.spawn(move || check(name));
-        });
+        for _ in 0..threads {
+            scope.spawn(move || {
+                while let Some((name, id)) = figures.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    resolves(catalogue, name, id, size);
+                }
+            });
+        }
     });
+}
+
+fn resolves(catalogue: &Catalogue, name: &str, id: &str, size: Size) {
+    let mut paper = catalogue.paper(name).unwrap_or_else(|why| panic!("{why}"));
+    for file in paper.figures.iter_mut().map(|figure| &mut figure.file).filter(|_| size == Size::Full) {
+        // These speak of all values, and are checked where it is shortened.
+        (file.claim, file.published) = Default::default();
+        file.sweep.iter_mut().for_each(|sweep| sweep.values.truncate(1));
+        if file.plot.kind == PlotKind::HeatMap {
+            // A scheme adds nothing that could be wrong in a row, unless some rows cannot have it.
+            let left_out: Vec<String> = file.panel.iter().flat_map(|panel| panel.without.clone()).collect();
+            let first = file.series[0].name.clone();
+            file.series.retain(|one| one.name == first || left_out.contains(&one.name));
+        }
+    }
+    let only = Selection { figure: Some(id.to_owned()), ..Selection::default() };
+    let plan = Plan::new(paper, &only, size, Some(1)).unwrap_or_else(|why| panic!("{name} {id}: {why}"));
+    let [figure] = &plan.figures[..] else { panic!("{name} {id}: {} figures", plan.figures.len()) };
+    let shortened = size == Size::Quick || figure.figure.file.quick.set.is_empty();
+    assert!(shortened || !figure.figure.file.quick.says.is_empty(), "{name} {id}");
 }
 
 #[test]
