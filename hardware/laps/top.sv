@@ -5,9 +5,10 @@
 // data packet, a silent one is probed beside it, and the frame gets path, port, time stamp and checksums.
 //
 // Operations on the state of the paths follow each other in one order, one a clock: commands first, then delays heard, then
-// choices (a look for a silent path, and the choice in the clock after), then the sweep. So a choice sees all that was heard before.
+// looks for a silent path before a choice, then the sweep. What they change goes to the chooser at once; a choice goes there after
+// its look, in the first clock that no change needs. So a choice sees all that was heard before.
 //
-// Latency: see `laps_receive` and `laps_transmit`. Initiation interval: 1 beat either way; a choice takes 2 of the operations.
+// Latency: see `laps_receive` and `laps_transmit`. Initiation interval: 1 beat either way, and 1 operation on the paths.
 // Hazards: none but those of the modules. After `reset` it is not ready until all memories are clear: 2^(DESTINATION + PATH) clocks
 // or 2^POOL, if that is more. `hardware/registers.csv` and `commands.csv` say how the host fills them.
 module laps_top #(
@@ -257,22 +258,19 @@ module laps_top #(
     // The order of operations.
     localparam logic [1:0] MEASURED = 0, TOLD = 1, LOOK = 2, SWEEP = 3;
     logic                   ask_valid, ask_ready, ask_again;
-    logic [DESTINATION-1:0] ask_destination, choosing_destination;
-    logic                   tells, measures, looks, agains, sweeps, choosing;
+    logic [DESTINATION-1:0] ask_destination;
+    logic                   tells, measures, looks, agains, sweeps, has_room;
     logic [PATH-1:0]        first_look;
     logic [LEAF-1:0]        sweep_at;
     logic [5:0]             sweep_wait;
-    // In the clock after a look comes its choice, and nothing else.
-    assign tells = clear && !choosing && commands[2];
-    assign measures = clear && !choosing && !tells && measured_valid;
-    assign ask_ready = clear && !choosing && !tells && !measures;
+    assign tells = clear && commands[2];
+    assign measures = clear && !tells && measured_valid;
+    assign ask_ready = clear && !tells && !measures && has_room;
     assign looks = ask_valid && ask_ready && !ask_again;
     assign agains = ask_valid && ask_ready && ask_again;
     assign sweeps = ask_ready && !ask_valid && sweep_wait == '1;
     assign measured_ready = measures;
     always_ff @(posedge clk) begin
-        choosing <= looks && !reset;
-        choosing_destination <= ask_destination;
         if (looks) first_look <= first_look + PATH'(4);
         if (sweeps) sweep_at <= sweep_at + 1'b1;
         if (sweeps || sweep_wait != '1) sweep_wait <= sweep_wait + 1'b1;
@@ -325,14 +323,31 @@ module laps_top #(
         .out_delay(path_delay)
     );
 
-    // Beside the path state, to the chooser.
-    logic                   looks2, chooses2, agains2, measures2;
+    // Beside the path state, to the chooser: choices wait for a clock without a change, four at most with those on their way.
+    logic                   looks2, agains2, measures2, chooses;
     logic [DESTINATION-1:0] asked2;
-    laps_delay #(.WIDTH(4 + DESTINATION), .CLOCKS(TO_CHOOSER)) ops (
+    laps_delay #(.WIDTH(3 + DESTINATION), .CLOCKS(TO_CHOOSER)) ops (
         .clk,
-        .d({looks, choosing || agains, agains, measures, choosing ? choosing_destination : ask_destination}),
-        .q({looks2, chooses2, agains2, measures2, asked2})
+        .d({looks, agains, measures, ask_destination}),
+        .q({looks2, agains2, measures2, asked2})
     );
+    logic [2:0]                   asked, waiting, left;
+    logic [4*(DESTINATION+1)-1:0] choosing;
+    logic                         chooses_again;
+    logic [DESTINATION-1:0]       choosing_destination;
+    assign {chooses_again, choosing_destination} = choosing[DESTINATION:0];
+    assign chooses = waiting != '0 && !path_valid;
+    assign left = waiting - {2'b0, chooses};
+    assign has_room = !asked[2];
+    always_ff @(posedge clk) begin
+        asked <= asked + {2'b0, looks || agains} - {2'b0, chooses};
+        waiting <= left + {2'b0, looks2 || agains2};
+        if (chooses) choosing <= choosing >> (DESTINATION + 1);
+        for (int i = 0; i < 4; i++) begin
+            if ((looks2 || agains2) && left == 3'(i)) choosing[i*(DESTINATION+1)+:DESTINATION+1] <= {agains2, asked2};
+        end
+        if (reset) {asked, waiting} <= '0;
+    end
     logic                   choice_valid, choice_update, choice_none, again;
     logic [DESTINATION-1:0] choice_destination;
     logic [PATH-1:0]        choice_path;
@@ -346,9 +361,9 @@ module laps_top #(
         .scale_factor(argument1[17:0]),
         .scale_reference(argument2[23:0]),
         .in_ready(chooser_ready),
-        .in_valid(chooses2 || path_valid),
-        .in_update(!chooses2),
-        .in_destination(chooses2 ? asked2 : path_destination),
+        .in_valid(chooses || path_valid),
+        .in_update(path_valid),
+        .in_destination(path_valid ? path_destination : choosing_destination),
         .in_path(path_path),
         .in_up(path_up),
         .in_delay(path_delay),
@@ -358,7 +373,7 @@ module laps_top #(
         .out_path(choice_path),
         .out_none(choice_none)
     );
-    laps_delay #(.WIDTH(1), .CLOCKS(CHOICE)) agains_through (.clk, .d(agains2), .q(again));
+    laps_delay #(.WIDTH(1), .CLOCKS(CHOICE)) agains_through (.clk, .d(chooses && chooses_again), .q(again));
 
     // To the line.
     logic            sent_valid, sent_ready, counts_probe, counts_none;
@@ -396,7 +411,7 @@ module laps_top #(
         .port_write(commands[4]),
         .port_address({told_destination, told_path}),
         .port(argument1[15:0]),
-        .rings_room(rings_free > (POOL + 1)'(16)),
+        .rings_room(rings_free > (POOL + 1)'(20)),
         .sent_valid,
         .sent_ready,
         .sent_path,

@@ -25,6 +25,8 @@ const DESTINATION: u32 = 4;
 const FLOW: u32 = 3;
 const POOL: u32 = 7;
 const LINE: u64 = 100_000_000_000;
+/// Clocks from an operation on the paths to the chooser.
+const TO_CHOOSER: usize = 2;
 /// Destinations that have addresses and paths.
 const KNOWN: u32 = 4;
 
@@ -276,16 +278,13 @@ impl Bench {
         let (mut to_host, mut to_line) = (Assembly::default(), Assembly::default());
         let mut begins = true;
         let mut held: Option<usize> = None;
-        for (clock, response) in responses.iter().enumerate() {
+        for (at, response) in responses.iter().enumerate() {
             let flag = |bit: u32| response[0] >> bit & 1 == 1;
-            let clock = format!("clock {clock}");
+            let clock = format!("clock {at}");
             assert!(flag(22), "{clock}: a buffer of the bench is full");
             assert!(!flag(9), "{clock}: a write was refused");
-            let (destination, path) = ((response[1] & 0xffff) as usize, (response[1] >> 16) as usize);
-            let (delay, up) = (Ticks::new((response[2] & 0xff_ffff).into()), response[2] >> 24 & 1 == 1);
-            let now = u64::from(response[3]) | u64::from(response[4]) << 32;
+            let now = now_of(response);
             self.now = now;
-            let ticks = (now >> 10) as u32;
             if flag(7) && begins {
                 let outcome = outcome(&mut golden.answers, arriving.next().expect("a frame for each"), now);
                 hosts.extend(outcome.to_host);
@@ -301,13 +300,19 @@ impl Bench {
             }
             begins = if flag(7) { flag(8) } else { begins };
 
-            // Operations on the paths.
-            if flag(10) {
+            // Operations on the paths, in the clock in which the chooser has what they change.
+            let entered = at.checked_sub(TO_CHOOSER).map(|at| &responses[at]);
+            let did = |bit: u32| entered.is_some_and(|response| response[0] >> bit & 1 == 1);
+            let operation = entered.unwrap_or(response);
+            let (destination, path) = ((operation[1] & 0xffff) as usize, (operation[1] >> 16) as usize);
+            let (delay, up) = (Ticks::new((operation[2] & 0xff_ffff).into()), operation[2] >> 24 & 1 == 1);
+            let ticks = (now_of(operation) >> 10) as u32;
+            if did(10) {
                 golden.paths.told(ticks, destination, path, up, delay);
                 golden.chooser.update(destination, path, up.then_some(delay));
                 golden.extremes.set(destination, path, None);
             }
-            if flag(11) {
+            if did(11) {
                 let heard = measured.pop_front().expect("it was heard");
                 let expected =
                     ((heard.address - address_of(0)) as usize, usize::from(heard.path), heard.delay);
@@ -322,7 +327,7 @@ impl Bench {
                     acked.push_back((heard.queue_pair as usize, fastest, slowest));
                 }
             }
-            if flag(12) {
+            if did(12) {
                 let request = wanting.pop_front().expect("a data packet");
                 assert_eq!(request.chosen.map(|(_, to)| usize::from(to)), Some(destination), "{clock}");
                 let silent = golden.paths.look(ticks, destination, path);
@@ -347,7 +352,7 @@ impl Bench {
                     held = choice;
                 }
             }
-            if flag(15) {
+            if did(15) {
                 golden.paths.sweep(ticks, destination, path);
             }
 
@@ -460,6 +465,14 @@ impl Bench {
                 self.counts[4] += usize::from(current < LINE);
             }
         }
+        // Those of the last clocks, when nothing but the sweep is left.
+        for operation in responses.iter().rev().take(TO_CHOOSER).rev() {
+            assert_eq!(operation[0] >> 10 & 7, 0, "an operation of the last clocks");
+            if operation[0] >> 15 & 1 == 1 {
+                let (destination, path) = ((operation[1] & 0xffff) as usize, (operation[1] >> 16) as usize);
+                golden.paths.sweep((now_of(operation) >> 10) as u32, destination, path);
+            }
+        }
         assert!(arriving.next().is_none() && hosts.is_empty() && answers.is_empty() && measured.is_empty());
         assert!(
             sending.is_empty() && leaving.is_empty() && probes.is_empty() && sent.is_empty(),
@@ -467,6 +480,11 @@ impl Bench {
         );
         assert!(lost.is_empty() && acked.is_empty() && rated.is_empty() && echoes.is_empty());
     }
+}
+
+/// The circuit's time in a clock, in picoseconds.
+fn now_of(response: &[u32]) -> u64 {
+    u64::from(response[3]) | u64::from(response[4]) << 32
 }
 
 fn psn_of(segment: &Segment) -> u64 {
