@@ -243,15 +243,17 @@ module laps_top #(
     logic            echo_valid, echo_ready, echo_room;
     logic [LEAF-1:0] echo_path;
     logic [39:0]     echo_stamp;
-    laps_fifo #(.WIDTH(LEAF + 40), .DEPTH(4)) echoes (
+    // Packets that had left before the echo came, counted in 8 bits.
+    logic [7:0]      left_count, echo_after;
+    laps_fifo #(.WIDTH(8 + LEAF + 40), .DEPTH(4)) echoes (
         .clk,
         .reset,
         .in_valid(known && ack2),
         .in_ready(echo_room),
-        .in_data({found_destination, path2, stamp2}),
+        .in_data({left_count, found_destination, path2, stamp2}),
         .out_valid(echo_valid),
         .out_ready(echo_ready),
-        .out_data({echo_path, echo_stamp}),
+        .out_data({echo_after, echo_path, echo_stamp}),
         .free_count(echoes_free)
     );
 
@@ -427,7 +429,7 @@ module laps_top #(
         .counts_none
     );
 
-    // Loss rings: what leaves before what is heard.
+    // Loss rings: what leaves and what is heard by turns, but an echo after all that had left when it came.
     logic            ring_ready, ring_full, ring_valid, lost, out_valid, out_ready, lost_room;
     logic [1:0]      ring_op;
     logic [LEAF-1:0] ring_path, out_path, lost_path;
@@ -446,15 +448,25 @@ module laps_top #(
         .out_data({out_path, out_flow, out_psn, out_stamp}),
         .free_count(sents_free)
     );
-    logic expires, echoes_go;
-    assign out_ready = ring_ready;
+    // How many of these the rings have; fewer than 128 go to them while an echo waits.
+    logic [7:0] told_count, echo_ahead;
+    logic       expires, echoes_go, sents_go, sents_last;
+    assign echo_ahead = told_count - echo_after;
+    assign echoes_go = echo_valid && !echo_ahead[7] && !(commands[6] && !out_valid) && (sents_last || !out_valid);
+    assign sents_go = out_valid && !echoes_go;
     assign expires = commands[6] && ring_ready && !out_valid;
-    assign echoes_go = echo_valid && ring_ready && !out_valid && !commands[6];
-    assign echo_ready = echoes_go;
-    assign ring_valid = out_valid || commands[6] || echo_valid;
-    assign ring_op = out_valid ? 2'd0 : commands[6] ? 2'd2 : 2'd1;
-    assign ring_path = out_valid ? out_path : commands[6] ? {told_destination, told_path} : echo_path;
-    assign ring_stamp = out_valid ? out_stamp : echo_stamp;
+    assign out_ready = ring_ready && sents_go;
+    assign echo_ready = ring_ready && echoes_go;
+    assign ring_valid = out_valid || commands[6] || echoes_go;
+    assign ring_op = sents_go ? 2'd0 : echoes_go ? 2'd1 : 2'd2;
+    assign ring_path = sents_go ? out_path : echoes_go ? echo_path : {told_destination, told_path};
+    assign ring_stamp = sents_go ? out_stamp : echo_stamp;
+    always_ff @(posedge clk) begin
+        if (sent_valid && sent_ready) left_count <= left_count + 1'b1;
+        if (out_valid && out_ready) told_count <= told_count + 1'b1;
+        if (ring_ready) sents_last <= sents_go;
+        if (reset) {left_count, told_count, sents_last} <= '0;
+    end
     laps_rings #(.POOL(POOL), .PATHS(LEAF)) rings (
         .clk,
         .reset,

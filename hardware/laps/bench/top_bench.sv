@@ -83,7 +83,7 @@ module laps_top_bench #(
 
     logic [31:0] flags;
     assign flags = {
-        1'b0, dut.rate_open, rresp, rvalid, dut.transmit.is_probe, dut.transmit.picks_built, dut.transmit.sent_valid,
+        host_in_valid && host_in_ready, dut.rate_open, rresp, rvalid, dut.transmit.is_probe, dut.transmit.picks_built, dut.transmit.sent_valid,
         line_ready && queue_ready && write_ready, dut.rate_valid, dut.transmit.sends_first, dut.rate_ack, dut.ring_op,
         dut.ring_valid && dut.ring_ready, dut.sweeps, dut.chooses && dut.chooses_again,
         dut.chooses && !dut.chooses_again, dut.looks, dut.measures, dut.tells,
