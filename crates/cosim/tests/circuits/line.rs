@@ -68,7 +68,6 @@ struct Rates {
     in_: f64,
     /// Most beats from the line that have waited for the circuit.
     waited: usize,
-    probes: usize,
 }
 
 struct Peer {
@@ -261,7 +260,7 @@ fn measure(load: Load, clocks: usize) -> Option<Rates> {
         let counted: Vec<_> = ends.iter().filter(|clock| (clocks / 2..clocks).contains(*clock)).collect();
         clocks as f64 / 2.0 / counted.len() as f64
     };
-    Some(Rates { out: each(&left), in_: each(&arrived), waited, probes: bench.counts[1] })
+    Some(Rates { out: each(&left), in_: each(&arrived), waited })
 }
 
 /// A packet takes as many clocks as the line needs for it and its acknowledgement, whichever direction they go, with a hundredth more

@@ -261,10 +261,15 @@ impl Bench {
             }
             stimuli.push(words);
         }
-        if !requests.is_empty() {
-            stimuli.extend(vec![idle(7); 5_000]);
-        }
-        let responses = self.model.run(&stimuli);
+        let mut responses = self.model.run(&stimuli);
+        // Frames, events, operations other than the sweep, what leaves.
+        const HAPPENS: u32 = 0x6039_7cd1;
+        support::until_quiet(
+            &mut self.model,
+            &mut responses,
+            || idle(7),
+            |response| response[0] & HAPPENS != 0,
+        );
         self.check(arriving, requests, &responses);
     }
 
@@ -648,7 +653,10 @@ fn ten_million_frames_in_are_the_frames_out_that_the_integers_make() {
     let operations = support::operations();
     let Some(mut bench) = Bench::new() else { return };
     let mut rng = Rng::for_component(2, "cosim-top", 0);
-    rounds(&mut bench, &mut rng, operations / 200, 200);
+    for done in 0..operations / 2_000 {
+        rounds(&mut bench, &mut rng, 10, 200);
+        support::progress(done * 2_000, (done + 1) * 2_000);
+    }
     let [frames, probes, heard, lost, rates, again] = bench.counts;
     println!(
         "{operations} frames in, {frames} out ({probes} probes), {heard} delays, {lost} lost, {rates} rates, {again} choices again: no difference"
