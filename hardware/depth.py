@@ -1,4 +1,9 @@
-"""Logic depth of a circuit that Yosys has mapped to UltraScale+: the most levels between two registers."""
+"""Logic depth of a circuit that Yosys has mapped to UltraScale+: the most levels between two registers.
+
+Run: python hardware/depth.py [NETLIST MODULE]
+
+Without a netlist (a file that `write_json` has made) it holds itself to netlists counted by hand.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,29 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import TypedDict
 
-# Cells that what enters leaves in the same clock, and the levels they add. A carry chain is one level however long it is: one enters
-# it at DI, S or CYINIT, and CI goes on in it. The multiplexers of a slice belong to the LUTs before them; a buffer of a pin
-# or an inverter is no logic on a chip.
+# Cells that what enters leaves in the same clock, and the levels they add. A carry chain is one level however long: one
+# enters it at DI, S or CYINIT, and CI goes on in it. The multiplexers of a slice belong to the LUTs before them; a
+# buffer of a pin or an inverter is no logic on a chip.
 LEVELS = {r"LUT\d": 1, r"CARRY\d": 1, r"DSP48E2": 1, r"MUXF\d": 0, r"INV|IBUF|OBUF|BUFG": 0}
 # Memories in LUTs are read in the clock of the address, and written at its end.
 LUT_MEMORY = r"RAM\d+\w+"
 READ_ADDRESS = re.compile(r"ADDR\w+|DPRA\d*|A\d*")
 
-Cell = dict[str, dict[str, list[object]]]
+
+class Cell(TypedDict):
+    """A cell of a netlist, as Yosys writes it."""
+
+    type: str
+    port_directions: dict[str, str]
+    # Of each pin the bits of its wires: numbers, or constants as text.
+    connections: dict[str, list[int | str]]
 
 
 def levels(cell: Cell, pin: str) -> int | None:
-    """Levels from an input pin to the cell's outputs; none where the clock is between: registers, memories, shift registers."""
-    kind = str(cell["type"])
+    """Levels from an input pin to the cell's outputs; none where the clock is between: registers and memories."""
+    kind = cell["type"]
     if re.fullmatch(r"CARRY\d", kind) and pin == "CI":
         return 0
     if re.fullmatch(LUT_MEMORY, kind) and not kind.startswith("RAMB"):
@@ -30,7 +43,7 @@ def levels(cell: Cell, pin: str) -> int | None:
 
 def depth(cells: dict[str, Cell]) -> tuple[int, list[str]]:
     """The most levels from a register, a memory or an input to one or to an output; the cells of such a path."""
-    drivers: dict[object, str] = {}
+    drivers: dict[int | str, str] = {}
     for name, cell in cells.items():
         for pin, bits in cell["connections"].items():
             if cell["port_directions"][pin] == "output":
@@ -89,9 +102,10 @@ def check() -> None:
     """Netlists whose depth is counted by hand."""
 
     def cell(kind: str, out: int, **pins: int) -> Cell:
-        output = {"LUT2": "O", "LUT6": "O", "FDRE": "Q", "CARRY4": "CO", "MUXF7": "O", "SRL16E": "Q", "RAM64M": "DOA"}[kind]
+        outputs = {"LUT2": "O", "LUT6": "O", "FDRE": "Q", "CARRY4": "CO", "MUXF7": "O", "SRL16E": "Q", "RAM64M": "DOA"}
+        output = outputs[kind]
         directions = dict.fromkeys(pins, "input") | {output: "output"}
-        connections = {pin: [bit] for pin, bit in pins.items()} | {output: [out]}
+        connections: dict[str, list[int | str]] = {pin: [bit] for pin, bit in pins.items()} | {output: [out]}
         return {"type": kind, "port_directions": directions, "connections": connections}
 
     register, after = cell("FDRE", 1, D=9), cell("FDRE", 9, D=5)

@@ -2,7 +2,8 @@
 
 Run: python hardware/report.py [UNIT...]
 
-Nothing is placed or routed: there is no clock frequency in the table, but the levels of logic between registers (`depth.py`).
+Nothing is placed or routed: there is no clock frequency in the table, but the levels of logic between registers
+(`depth.py`).
 """
 
 from __future__ import annotations

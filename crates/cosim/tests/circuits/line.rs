@@ -1,6 +1,6 @@
-//! The whole of LAPS as a circuit on a line of 100 Gb/s full of least frames: how many clocks a packet takes. A peer acknowledges what
-//! leaves, answers probes and sends data itself; both directions are as fast as the line, frame by frame, and no faster. All that
-//! leaves is compared with the integers as everywhere.
+//! The whole of LAPS as a circuit on a line of 100 Gb/s full of least frames: how many clocks a packet takes. A peer
+//! acknowledges what leaves, answers probes and sends data itself; both directions are as fast as the line, frame by
+//! frame, and no faster. All that leaves is compared with the integers as everywhere.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,8 @@ const AROUND: i64 = 24;
 /// Least data packet and its acknowledgement on the line, in bytes.
 const DATA: usize = 110;
 const ACK: usize = 126;
-/// Clocks from a frame that has left to its answer at the earliest: the loss rings of the bench hold what leaves meanwhile.
+/// Clocks from a frame that has left to its answer at the earliest: the loss rings of the bench hold what leaves
+/// meanwhile.
 const AWAY: usize = 60;
 /// PSNs of a flow without an acknowledgement.
 const PSNS: u64 = 1 << 24;
@@ -53,8 +54,8 @@ struct Load {
 }
 
 impl Load {
-    /// Bytes that a packet takes of the line in the direction that is full: of its acknowledgement, if only one side sends; both
-    /// directions have packets and acknowledgements if both do.
+    /// Bytes that a packet takes of the line in the direction that is full: of its acknowledgement, if only one side
+    /// sends; both directions have packets and acknowledgements if both do.
     fn bytes(self) -> usize {
         if self.circuit && self.peer { DATA + ACK } else { ACK }
     }
@@ -263,8 +264,8 @@ fn measure(load: Load, clocks: usize) -> Option<Rates> {
     Some(Rates { out: each(&left), in_: each(&arrived), waited })
 }
 
-/// A packet takes as many clocks as the line needs for it and its acknowledgement, whichever direction they go, with a hundredth more
-/// for probes, and nothing piles up before the circuit.
+/// A packet takes as many clocks as the line needs for it and its acknowledgement, whichever direction they go, with
+/// a hundredth more for probes, and nothing piles up before the circuit.
 #[test]
 fn a_line_full_of_least_frames_is_as_fast_as_the_line() {
     for (circuit, peer) in [(true, true), (true, false), (false, true)] {
@@ -278,8 +279,8 @@ fn a_line_full_of_least_frames_is_as_fast_as_the_line() {
     }
 }
 
-/// If all packets take one path, the loss rings need two clocks for each that leaves and two for each that is heard of. Then four
-/// clocks bound the one direction, and the line, with 4.72, both together.
+/// If all packets take one path, the loss rings need two clocks for each that leaves and two for each that is heard
+/// of. Then four clocks bound the one direction, and the line, with 4.72, both together.
 #[test]
 fn one_path_for_all_is_slower_than_the_line_one_way() {
     for (peer, bound) in [(true, 1.01 * 4.72), (false, 1.01 * 4.0)] {

@@ -1,5 +1,5 @@
-//! The rings as a circuit against those of `pathweave-hardware`: the same packets lost, in the same order, none lost or kept twice,
-//! whether operations follow as closely as they can or not.
+//! The rings as a circuit against those of `pathweave-hardware`: the same packets lost, in the same order, none lost
+//! or kept twice, whether operations follow as closely as they can or not.
 
 use std::collections::VecDeque;
 
@@ -135,7 +135,8 @@ impl Bench {
         assert_eq!((last.free, last.full), (self.golden.free(), self.golden.free() == 0));
     }
 
-    /// One operation after the other, as closely as they can: the clocks in which they are taken and in which packets are lost.
+    /// One operation after the other, as closely as they can: the clocks in which they are taken and in which packets
+    /// are lost.
     fn closely(&mut self, operations: &[(usize, Operation)]) -> (Vec<usize>, Vec<usize>) {
         let mut stimuli: Vec<_> =
             operations.iter().map(|(path, operation)| stimulus(false, *path, Some(*operation))).collect();
@@ -182,7 +183,8 @@ fn between(clocks: &[usize]) -> Vec<usize> {
     clocks.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// Packets leave and are heard of by turns: an operation a clock on different paths, one in two clocks on the same path.
+/// Packets leave and are heard of by turns: an operation a clock on different paths, one in two clocks on the same
+/// path.
 #[test]
 fn sent_and_heard_by_turns_take_a_clock_each() {
     let Some(mut bench) = Bench::new() else { return };

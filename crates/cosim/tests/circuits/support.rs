@@ -14,7 +14,8 @@ pub(crate) fn build(circuit: &Circuit<'_>) -> Option<Model> {
     }
 }
 
-/// Clocks without input until nothing has happened for a while, or for 30,000: gives the stimuli, and what comes out is appended.
+/// Clocks without input until nothing has happened for a while, or for 30,000: gives the stimuli, and what comes out
+/// is appended.
 pub(crate) fn until_quiet(
     model: &mut Model,
     responses: &mut Vec<Vec<u32>>,
