@@ -105,7 +105,7 @@ def check() -> None:
         outputs = {"LUT2": "O", "LUT6": "O", "FDRE": "Q", "CARRY4": "CO", "MUXF7": "O", "SRL16E": "Q", "RAM64M": "DOA"}
         output = outputs[kind]
         directions = dict.fromkeys(pins, "input") | {output: "output"}
-        connections: dict[str, list[int | str]] = {pin: [bit] for pin, bit in pins.items()} | {output: [out]}
+        connections: dict[str, list[int | str]] = {pin: [bit] for pin, bit in {**pins, output: out}.items()}
         return {"type": kind, "port_directions": directions, "connections": connections}
 
     register, after = cell("FDRE", 1, D=9), cell("FDRE", 9, D=5)
