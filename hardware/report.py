@@ -2,7 +2,8 @@
 
 Run: python hardware/report.py [UNIT...]
 
-Nothing is placed or routed: there is no clock frequency in the table.
+Nothing is placed or routed: there is no clock frequency in the table, but the levels of logic between registers
+(`depth.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from depth import of_netlist
 from sources import LAPS, needed
 
 PAGE = Path(__file__).parents[1] / "docs" / "hardware.md"
@@ -81,8 +83,8 @@ def sources(unit: Unit, folder: Path) -> list[Path]:
     return found
 
 
-def cells(unit: Unit) -> dict[str, int]:
-    """How many of each cell a unit takes."""
+def cells(unit: Unit) -> tuple[dict[str, int], int]:
+    """How many of each cell a unit takes, and the most levels of logic between its registers."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         script = [f"read_verilog -sv {path.name}" for path in sources(unit, folder)]
@@ -90,33 +92,36 @@ def cells(unit: Unit) -> dict[str, int]:
             f"hierarchy -check -top {unit.top}",
             "synth_xilinx -family xcup -flatten",
             "tee -o cells.txt stat",
+            "write_json netlist.json",
         ]
         (folder / "script.ys").write_text("\n".join(script) + "\n", encoding="utf-8")
         done = subprocess.run(["yosys", "-q", "script.ys"], cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"{unit.name}: Yosys failed:\n{done.stdout}{done.stderr}")
         text = (folder / "cells.txt").read_text(encoding="utf-8")
-    return {cell: int(count) for cell, count in re.findall(r"^ +([A-Z][A-Z0-9_]+) +(\d+)$", text, re.MULTILINE)}
+        levels, _ = of_netlist(folder / "netlist.json", unit.top)
+    counted = re.findall(r"^ +([A-Z][A-Z0-9_]+) +(\d+)$", text, re.MULTILINE)
+    return {cell: int(count) for cell, count in counted}, levels
 
 
 def row(unit: Unit) -> tuple[str, ...]:
     """The unit's row: LUT with shift registers and memories of them, CARRY8 as half of CARRY4, BRAM of 36 Kbit."""
-    found = cells(unit)
+    found, levels = cells(unit)
 
     def total(pattern: str) -> int:
         return sum(count for cell, count in found.items() if re.fullmatch(pattern, cell))
 
     luts = total(r"LUT\d") + total(r"INV") + total(r"SRL\w+") + total(r"RAM\d+[A-Z]\d*\w*") - total(r"RAMB\w+")
     bram = total(r"RAMB36E2") + total(r"RAMB18E2") / 2
-    values = (luts, total(r"FD\w+"), (total(r"CARRY4") + 1) // 2, bram, total(r"URAM288\w*"), total(r"DSP48E2"))
+    values = (luts, total(r"FD\w+"), (total(r"CARRY4") + 1) // 2, bram, total(r"URAM288\w*"), total(r"DSP48E2"), levels)
     return (unit.name, *(f"{value:,}".removesuffix(".0") for value in values))
 
 
 def table(rows: list[tuple[str, ...]]) -> str:
     """The rows beside those of the paper."""
-    lines = ["| | LUT | FF | CARRY8 | BRAM | URAM | DSP |", "|---|---|---|---|---|---|---|"]
+    lines = ["| | LUT | FF | CARRY8 | BRAM | URAM | DSP | levels |", "|---|---|---|---|---|---|---|---|"]
     lines += ["| " + " | ".join(cells) + " |" for cells in rows]
-    lines += ["| " + " | ".join(cells) + " | ? | ? |" for cells in PAPER]
+    lines += ["| " + " | ".join(cells) + " | ? | ? | ? |" for cells in PAPER]
     return "\n".join(lines)
 
 

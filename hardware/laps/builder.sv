@@ -1,7 +1,7 @@
 // Makes frames of answers and probes, two beats each; IPv4 checksum and ICRC are left to `laps_deparser`.
 //
 // Latency: the first beat stands in the clock in which the record does. Initiation interval: 2 clocks a record.
-// Hazards: none; `in_data` must stay until it is taken, as with AXI-Stream.
+// Hazards: none; `in_data` must stay from the first beat that is taken to the second.
 module laps_builder (
     input  logic         clk,
     input  logic         reset,

@@ -3,11 +3,12 @@
 //
 // Operations: SENT (a packet leaves on a path), HEARD (an acknowledgement echoes a stamp), EXPIRED (all of a path is lost).
 //
-// Latency: `out_lost` tells lost packets from 3 clocks after their operation on, one a clock, oldest first.
-// Initiation interval: an operation begins when `in_ready` is high; SENT takes 2 clocks, HEARD and EXPIRED 3 and one more for each
-// packet that is lost. That is too slow for a line full of least frames (2.2 clocks each way), and enough for
-// packets of 256 bytes and more.
-// Hazards: none, for one operation ends before the next begins. `full` is high while a SENT would find no room; it is ignored then.
+// Latency: `out_lost` tells lost packets from 4 clocks after their operation on, one in 2 clocks, oldest first.
+// Initiation interval: an operation is taken when `in_ready` is high. SENT and the others by turns are 1 clock each, two of a kind one
+// after the other 2 clocks, and so are two of the same path. Each lost packet is 2 clocks more, in which nothing else begins.
+// Hazards: an operation waits until the one before on its path is about to write the ring; this write is forwarded. Operations that
+// find a packet lost hold the next one back until they have ended. `full` is high while a SENT would find no room; it is ignored
+// then, unless the operation before makes room. `free_count` is behind by what has been taken in the last 3 clocks.
 // After `reset` the pool is made anew, in 2^max(POOL, PATHS) clocks.
 module laps_rings #(
     // Packets are 2^POOL, paths of all destinations together 2^PATHS.
@@ -39,34 +40,49 @@ module laps_rings #(
     localparam logic [1:0] SENT = 0, HEARD = 1;
     localparam int unsigned CLEAR = POOL > PATHS ? POOL : PATHS;
 
-    typedef enum logic [1:0] {CLEARING, READY, RING, ENTRY} state_t;
-    state_t state;
-
+    logic             clearing;
     logic [CLEAR-1:0] clear_address;
-    logic [1:0]       operation;
+
+    // Clock 1: an operation waits here until those before let it go; its ring is read.
+    logic             held, goes;
+    logic [1:0]       operation1;
+    logic [PATHS-1:0] path1;
+    logic [79:0]      packet1;
+    // Clock 2: the ring is there; its oldest packet is read, or an entry is taken.
+    logic             valid2, acts, takes, has_room;
+    logic [1:0]       operation2;
+    logic [PATHS-1:0] path2;
+    logic [79:0]      packet2;
+    // Clock 3 of SENT: the packet is written, in an entry that was free or has just become so.
+    logic             sends, reuses, some3;
+    logic [PATHS-1:0] path3;
+    logic [79:0]      packet3;
+    logic [POOL-1:0]  entry3, head3, tail3;
+    // Clock 3 of the others: the oldest packet is there. If it is lost, the next one is read in a clock and there in another.
+    logic             compares, rereads, continues, is_heard, some, lost, leaves, more;
     logic [PATHS-1:0] path;
-    logic [15:0]      queue_pair;
-    logic [23:0]      psn;
-    logic [39:0]      stamp;
-    // The first entry that holds no packet.
-    logic [POOL-1:0]  free;
-    logic             some_free;
-    assign full = free_count == '0;
-    assign some_free = !full;
-    assign in_ready = state == READY;
+    logic [39:0]      echo;
+    logic [POOL-1:0]  head, tail;
+
+    // While packets after the first are being lost, what is in clock 2 waits there.
+    logic waits;
+    assign waits = rereads || continues;
+    assign goes = held && !(valid2 && (waits || path2 == path1 || (operation2 == SENT) == (operation1 == SENT)));
+    assign acts = valid2 && !waits;
+    assign in_ready = !clearing && (!held || goes);
 
     // Of each path: whether there is anything, the oldest, the newest.
-    logic [2*POOL:0] ring_read, ring_write_data;
-    logic            ring_write, ring_some;
-    logic [POOL-1:0] ring_head, ring_tail;
-    logic [PATHS-1:0] ring_write_address;
-    assign {ring_some, ring_head, ring_tail} = ring_read;
+    logic [2*POOL:0]  ring_read, ring_write_data, last_ring;
+    logic             ring_write, last_written, ring_some;
+    logic [POOL-1:0]  ring_head, ring_tail;
+    logic [PATHS-1:0] ring_write_address, last_path;
+    assign {ring_some, ring_head, ring_tail} = last_written && last_path == path2 ? last_ring : ring_read;
     laps_ram #(.WIDTH(2*POOL+1), .ADDRESS(PATHS)) rings (
         .clk,
         .write(ring_write),
         .write_address(ring_write_address),
         .write_data(ring_write_data),
-        .read_address(in_path),
+        .read_address(goes ? path1 : path2),
         .read_data(ring_read)
 `ifdef FORMAL
         ,
@@ -77,13 +93,13 @@ module laps_rings #(
 
     // Of each entry: the packet, and the entry behind it, in its ring or among those that are free.
     logic [79:0]     packet_read;
-    logic            packet_write, next_write;
-    logic [POOL-1:0] read_entry, next_read, next_write_address, next_write_data;
+    logic            next_write;
+    logic [POOL-1:0] free, read_entry, next_read, next_write_address, next_write_data;
     laps_ram #(.WIDTH(80), .ADDRESS(POOL)) packets (
         .clk,
-        .write(packet_write),
-        .write_address(free),
-        .write_data({queue_pair, psn, stamp}),
+        .write(sends),
+        .write_address(entry3),
+        .write_data(packet3),
         .read_address(read_entry),
         .read_data(packet_read)
 `ifdef FORMAL
@@ -105,29 +121,27 @@ module laps_rings #(
         .watched()
 `endif
     );
+    assign full = free_count == '0;
+    assign lost = some && (!is_heard || packet_read[39:0] < echo);
+    assign leaves = compares && some && (lost || packet_read[39:0] == echo);
+    assign more = leaves && lost && head != tail;
+    // A packet that leaves makes room for the one that is sent in this clock.
+    assign takes = acts && operation2 == SENT;
+    assign has_room = leaves || !full;
 
-    // The ring under way, while its packets leave.
-    logic [POOL-1:0] head, tail;
-    logic            some, leaves, lost, sends;
-    assign sends = state == RING && operation == SENT && some_free;
-    assign lost = some && (operation != HEARD || packet_read[39:0] < stamp);
-    assign leaves = state == ENTRY && some && (lost || packet_read[39:0] == stamp);
-
+    // SENT and the others are never in clock 3 at once.
     always_comb begin
-        // A free entry is looked up before an operation, the oldest of the ring after it.
-        read_entry = free;
-        if (state == RING && operation != SENT) read_entry = ring_head;
-        if (state == ENTRY) read_entry = next_read;
+        read_entry = operation2 == SENT ? free : ring_head;
+        if (rereads) read_entry = head;
 
-        packet_write = sends;
         next_write = 1'b0;
         next_write_address = clear_address[POOL-1:0];
         next_write_data = clear_address[POOL-1:0] + 1'b1;
-        if (state == CLEARING) next_write = 1'b1;
-        else if (sends && ring_some) begin
-            next_write = 1'b1;
-            next_write_address = ring_tail;
-            next_write_data = free;
+        if (clearing) next_write = 1'b1;
+        else if (sends) begin
+            next_write = some3;
+            next_write_address = tail3;
+            next_write_data = entry3;
         end else if (leaves) begin
             next_write = 1'b1;
             next_write_address = head;
@@ -136,60 +150,68 @@ module laps_rings #(
 
         ring_write = 1'b0;
         ring_write_address = path;
-        ring_write_data = {1'b1, ring_some ? ring_head : free, free};
-        if (state == CLEARING) begin
+        ring_write_data = {some && !(leaves && head == tail), leaves ? next_read : head, tail};
+        if (clearing) begin
             ring_write = 1'b1;
             ring_write_address = clear_address[PATHS-1:0];
             ring_write_data = '0;
-        end else if (sends) ring_write = 1'b1;
-        else if (state == ENTRY && !(leaves && lost)) begin
+        end else if (sends) begin
             ring_write = 1'b1;
-            ring_write_data = {some && !(leaves && head == tail), leaves ? next_read : head, tail};
-        end
+            ring_write_address = path3;
+            ring_write_data = {1'b1, some3 ? head3 : entry3, entry3};
+        end else if (compares) ring_write = !more;
     end
 
     always_ff @(posedge clk) begin
+        if (in_ready) begin
+            held <= in_valid;
+            operation1 <= in_operation;
+            path1 <= in_path;
+            packet1 <= {in_queue_pair, in_psn, in_stamp};
+        end
+
+        if (goes || acts) valid2 <= goes;
+        if (goes) begin
+            operation2 <= operation1;
+            path2 <= path1;
+            packet2 <= packet1;
+        end
+        last_written <= ring_write;
+        last_path <= ring_write_address;
+        last_ring <= ring_write_data;
+
+        sends <= takes && has_room;
+        reuses <= leaves;
+        path3 <= path2;
+        packet3 <= packet2;
+        entry3 <= leaves ? head : free;
+        {some3, head3, tail3} <= {ring_some, ring_head, ring_tail};
+
+        compares <= rereads || (acts && operation2 != SENT);
+        continues <= rereads;
+        rereads <= more;
+        if (acts && operation2 != SENT) begin
+            is_heard <= operation2 == HEARD;
+            path <= path2;
+            echo <= packet2[39:0];
+            {some, head, tail} <= {ring_some, ring_head, ring_tail};
+        end else if (more) head <= next_read;
         out_lost <= leaves && lost && !reset;
         out_path <= path;
         {out_queue_pair, out_psn, out_stamp} <= packet_read;
-        case (state)
-            CLEARING: begin
-                clear_address <= clear_address + 1'b1;
-                if (clear_address == '1) state <= READY;
-            end
-            READY: if (in_valid) begin
-                state <= RING;
-                operation <= in_operation;
-                path <= in_path;
-                queue_pair <= in_queue_pair;
-                psn <= in_psn;
-                stamp <= in_stamp;
-            end
-            RING: begin
-                state <= operation == SENT ? READY : ENTRY;
-                head <= ring_head;
-                tail <= ring_tail;
-                some <= ring_some;
-                if (sends) begin
-                    free <= next_read;
-                    free_count <= free_count - 1'b1;
-                end
-            end
-            default: begin
-                if (leaves) begin
-                    free <= head;
-                    free_count <= free_count + 1'b1;
-                    head <= next_read;
-                    some <= head != tail;
-                end
-                if (!(leaves && lost)) state <= READY;
-            end
-        endcase
+
+        if (sends && !reuses) free <= next_read;
+        if (leaves && !takes) free <= head;
+        free_count <= free_count + {{POOL{1'b0}}, leaves} - {{POOL{1'b0}}, takes && has_room};
+
+        clear_address <= clear_address + 1'b1;
+        if (clear_address == '1) clearing <= 1'b0;
         if (reset) begin
-            state <= CLEARING;
+            clearing <= 1'b1;
             clear_address <= '0;
             free <= '0;
             free_count <= {1'b1, {POOL{1'b0}}};
+            {held, valid2, sends, compares, continues, rereads} <= '0;
         end
     end
 endmodule

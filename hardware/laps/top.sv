@@ -5,9 +5,10 @@
 // data packet, a silent one is probed beside it, and the frame gets path, port, time stamp and checksums.
 //
 // Operations on the state of the paths follow each other in one order, one a clock: commands first, then delays heard, then
-// choices (a look for a silent path, and the choice in the clock after), then the sweep. So a choice sees all that was heard before.
+// looks for a silent path before a choice, then the sweep. What they change goes to the chooser at once; a choice goes there after
+// its look, in the first clock that no change needs. So a choice sees all that was heard before.
 //
-// Latency: see `laps_receive` and `laps_transmit`. Initiation interval: 1 beat either way; a choice takes 2 of the operations.
+// Latency: see `laps_receive` and `laps_transmit`. Initiation interval: 1 beat either way, and 1 operation on the paths.
 // Hazards: none but those of the modules. After `reset` it is not ready until all memories are clear: 2^(DESTINATION + PATH) clocks
 // or 2^POOL, if that is more. `hardware/registers.csv` and `commands.csv` say how the host fills them.
 module laps_top #(
@@ -242,37 +243,36 @@ module laps_top #(
     logic            echo_valid, echo_ready, echo_room;
     logic [LEAF-1:0] echo_path;
     logic [39:0]     echo_stamp;
-    laps_fifo #(.WIDTH(LEAF + 40), .DEPTH(4)) echoes (
+    // Packets that had left before the echo came, counted in 8 bits.
+    logic [7:0]      left_count, echo_after;
+    laps_fifo #(.WIDTH(8 + LEAF + 40), .DEPTH(4)) echoes (
         .clk,
         .reset,
         .in_valid(known && ack2),
         .in_ready(echo_room),
-        .in_data({found_destination, path2, stamp2}),
+        .in_data({left_count, found_destination, path2, stamp2}),
         .out_valid(echo_valid),
         .out_ready(echo_ready),
-        .out_data({echo_path, echo_stamp}),
+        .out_data({echo_after, echo_path, echo_stamp}),
         .free_count(echoes_free)
     );
 
     // The order of operations.
     localparam logic [1:0] MEASURED = 0, TOLD = 1, LOOK = 2, SWEEP = 3;
     logic                   ask_valid, ask_ready, ask_again;
-    logic [DESTINATION-1:0] ask_destination, choosing_destination;
-    logic                   tells, measures, looks, agains, sweeps, choosing;
+    logic [DESTINATION-1:0] ask_destination;
+    logic                   tells, measures, looks, agains, sweeps, has_room;
     logic [PATH-1:0]        first_look;
     logic [LEAF-1:0]        sweep_at;
     logic [5:0]             sweep_wait;
-    // In the clock after a look comes its choice, and nothing else.
-    assign tells = clear && !choosing && commands[2];
-    assign measures = clear && !choosing && !tells && measured_valid;
-    assign ask_ready = clear && !choosing && !tells && !measures;
+    assign tells = clear && commands[2];
+    assign measures = clear && !tells && measured_valid;
+    assign ask_ready = clear && !tells && !measures && has_room;
     assign looks = ask_valid && ask_ready && !ask_again;
     assign agains = ask_valid && ask_ready && ask_again;
     assign sweeps = ask_ready && !ask_valid && sweep_wait == '1;
     assign measured_ready = measures;
     always_ff @(posedge clk) begin
-        choosing <= looks && !reset;
-        choosing_destination <= ask_destination;
         if (looks) first_look <= first_look + PATH'(4);
         if (sweeps) sweep_at <= sweep_at + 1'b1;
         if (sweeps || sweep_wait != '1) sweep_wait <= sweep_wait + 1'b1;
@@ -325,14 +325,31 @@ module laps_top #(
         .out_delay(path_delay)
     );
 
-    // Beside the path state, to the chooser.
-    logic                   looks2, chooses2, agains2, measures2;
+    // Beside the path state, to the chooser: choices wait for a clock without a change, four at most with those on their way.
+    logic                   looks2, agains2, measures2, chooses;
     logic [DESTINATION-1:0] asked2;
-    laps_delay #(.WIDTH(4 + DESTINATION), .CLOCKS(TO_CHOOSER)) ops (
+    laps_delay #(.WIDTH(3 + DESTINATION), .CLOCKS(TO_CHOOSER)) ops (
         .clk,
-        .d({looks, choosing || agains, agains, measures, choosing ? choosing_destination : ask_destination}),
-        .q({looks2, chooses2, agains2, measures2, asked2})
+        .d({looks, agains, measures, ask_destination}),
+        .q({looks2, agains2, measures2, asked2})
     );
+    logic [2:0]                   asked, waiting, left;
+    logic [4*(DESTINATION+1)-1:0] choosing;
+    logic                         chooses_again;
+    logic [DESTINATION-1:0]       choosing_destination;
+    assign {chooses_again, choosing_destination} = choosing[DESTINATION:0];
+    assign chooses = waiting != '0 && !path_valid;
+    assign left = waiting - {2'b0, chooses};
+    assign has_room = !asked[2];
+    always_ff @(posedge clk) begin
+        asked <= asked + {2'b0, looks || agains} - {2'b0, chooses};
+        waiting <= left + {2'b0, looks2 || agains2};
+        if (chooses) choosing <= choosing >> (DESTINATION + 1);
+        for (int i = 0; i < 4; i++) begin
+            if ((looks2 || agains2) && left == 3'(i)) choosing[i*(DESTINATION+1)+:DESTINATION+1] <= {agains2, asked2};
+        end
+        if (reset) {asked, waiting} <= '0;
+    end
     logic                   choice_valid, choice_update, choice_none, again;
     logic [DESTINATION-1:0] choice_destination;
     logic [PATH-1:0]        choice_path;
@@ -346,9 +363,9 @@ module laps_top #(
         .scale_factor(argument1[17:0]),
         .scale_reference(argument2[23:0]),
         .in_ready(chooser_ready),
-        .in_valid(chooses2 || path_valid),
-        .in_update(!chooses2),
-        .in_destination(chooses2 ? asked2 : path_destination),
+        .in_valid(chooses || path_valid),
+        .in_update(path_valid),
+        .in_destination(path_valid ? path_destination : choosing_destination),
         .in_path(path_path),
         .in_up(path_up),
         .in_delay(path_delay),
@@ -358,7 +375,7 @@ module laps_top #(
         .out_path(choice_path),
         .out_none(choice_none)
     );
-    laps_delay #(.WIDTH(1), .CLOCKS(CHOICE)) agains_through (.clk, .d(agains2), .q(again));
+    laps_delay #(.WIDTH(1), .CLOCKS(CHOICE)) agains_through (.clk, .d(chooses && chooses_again), .q(again));
 
     // To the line.
     logic            sent_valid, sent_ready, counts_probe, counts_none;
@@ -396,7 +413,7 @@ module laps_top #(
         .port_write(commands[4]),
         .port_address({told_destination, told_path}),
         .port(argument1[15:0]),
-        .rings_room(rings_free > (POOL + 1)'(16)),
+        .rings_room(rings_free > (POOL + 1)'(20)),
         .sent_valid,
         .sent_ready,
         .sent_path,
@@ -412,7 +429,7 @@ module laps_top #(
         .counts_none
     );
 
-    // Loss rings: what leaves before what is heard.
+    // Loss rings: what leaves and what is heard by turns, but an echo after all that had left when it came.
     logic            ring_ready, ring_full, ring_valid, lost, out_valid, out_ready, lost_room;
     logic [1:0]      ring_op;
     logic [LEAF-1:0] ring_path, out_path, lost_path;
@@ -431,15 +448,25 @@ module laps_top #(
         .out_data({out_path, out_flow, out_psn, out_stamp}),
         .free_count(sents_free)
     );
-    logic expires, echoes_go;
-    assign out_ready = ring_ready;
+    // How many of these the rings have; fewer than 128 go to them while an echo waits.
+    logic [7:0] told_count, echo_ahead;
+    logic       expires, echoes_go, sents_go, sents_last;
+    assign echo_ahead = told_count - echo_after;
+    assign echoes_go = echo_valid && !echo_ahead[7] && !(commands[6] && !out_valid) && (sents_last || !out_valid);
+    assign sents_go = out_valid && !echoes_go;
     assign expires = commands[6] && ring_ready && !out_valid;
-    assign echoes_go = echo_valid && ring_ready && !out_valid && !commands[6];
-    assign echo_ready = echoes_go;
-    assign ring_valid = out_valid || commands[6] || echo_valid;
-    assign ring_op = out_valid ? 2'd0 : commands[6] ? 2'd2 : 2'd1;
-    assign ring_path = out_valid ? out_path : commands[6] ? {told_destination, told_path} : echo_path;
-    assign ring_stamp = out_valid ? out_stamp : echo_stamp;
+    assign out_ready = ring_ready && sents_go;
+    assign echo_ready = ring_ready && echoes_go;
+    assign ring_valid = out_valid || commands[6] || echoes_go;
+    assign ring_op = sents_go ? 2'd0 : echoes_go ? 2'd1 : 2'd2;
+    assign ring_path = sents_go ? out_path : echoes_go ? echo_path : {told_destination, told_path};
+    assign ring_stamp = sents_go ? out_stamp : echo_stamp;
+    always_ff @(posedge clk) begin
+        if (sent_valid && sent_ready) left_count <= left_count + 1'b1;
+        if (out_valid && out_ready) told_count <= told_count + 1'b1;
+        if (ring_ready) sents_last <= sents_go;
+        if (reset) {left_count, told_count, sents_last} <= '0;
+    end
     laps_rings #(.POOL(POOL), .PATHS(LEAF)) rings (
         .clk,
         .reset,

@@ -53,7 +53,7 @@ module laps_transmit #(
     input  logic [DESTINATION+PATH-1:0] port_address,
     input  logic [15:0]                 port,
 
-    // A data packet leaves; there is always room for it if there is for 16.
+    // A data packet leaves; there is room for it if there is for 20, with all that wait for the rings.
     input  logic                        rings_room,
     output logic                        sent_valid,
     input  logic                        sent_ready,
@@ -228,17 +228,19 @@ module laps_transmit #(
     logic [511:0] built_data;
     logic [63:0]  built_keep;
     logic [4:0]   probes_free;
-    logic         makes_probe, holds_record;
-    // An answer or a probe is held until it has been sent.
-    assign record_valid = holds_record;
-    assign answer_ready = !holds_record && answer_valid;
-    assign probe_ready = !holds_record && !answer_valid && probe_valid;
+    logic         makes_probe, builds_probe, probes_turn, built_second;
+    // Answers go first; whichever has sent its first beat sends its second.
+    assign builds_probe = built_second ? probes_turn : !answer_valid;
+    assign record_valid = answer_valid || probe_valid;
+    assign record = builds_probe ? probe : answer;
+    assign answer_ready = record_ready && !builds_probe;
+    assign probe_ready = record_ready && builds_probe;
     always_ff @(posedge clk) begin
-        if (!holds_record) begin
-            holds_record <= answer_valid || probe_valid;
-            record <= answer_valid ? answer : probe;
-        end else if (record_ready) holds_record <= 1'b0;
-        if (reset) holds_record <= 1'b0;
+        if (built_valid && built_ready) begin
+            built_second <= !built_last;
+            probes_turn <= builds_probe;
+        end
+        if (reset) built_second <= 1'b0;
     end
     laps_builder builder (
         .clk,

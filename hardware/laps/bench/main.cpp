@@ -25,12 +25,12 @@ int main() {
         responses.resize(clocks * out);
         if (!read_words(stimuli.data(), stimuli.size())) return 1;
         for (std::size_t clock = 0; clock < clocks; clock++) {
+            // The clock falls as the inputs change: nothing happens then but what follows from the inputs.
             for (std::size_t i = 0; i < in; i++) model.stimulus[i] = stimuli[clock * in + i];
+            model.clk = 0;
             model.eval();
             for (std::size_t i = 0; i < out; i++) responses[clock * out + i] = model.response[i];
             model.clk = 1;
-            model.eval();
-            model.clk = 0;
             model.eval();
         }
         if (std::fwrite(responses.data(), sizeof(std::uint32_t), responses.size(), stdout) != responses.size()) return 1;

@@ -83,9 +83,10 @@ module laps_top_bench #(
 
     logic [31:0] flags;
     assign flags = {
-        1'b0, dut.rate_open, rresp, rvalid, dut.transmit.is_probe, dut.transmit.picks_built, dut.transmit.sent_valid,
+        host_in_valid && host_in_ready, dut.rate_open, rresp, rvalid, dut.transmit.is_probe, dut.transmit.picks_built, dut.transmit.sent_valid,
         line_ready && queue_ready && write_ready, dut.rate_valid, dut.transmit.sends_first, dut.rate_ack, dut.ring_op,
-        dut.ring_valid && dut.ring_ready, dut.sweeps, dut.agains, dut.choosing, dut.looks, dut.measures, dut.tells,
+        dut.ring_valid && dut.ring_ready, dut.sweeps, dut.chooses && dut.chooses_again,
+        dut.chooses && !dut.chooses_again, dut.looks, dut.measures, dut.tells,
         bvalid && bresp != '0, mac_in_last, mac_in_valid && mac_in_ready, event_valid && stimulus[8], mac_out_last,
         mac_out_valid && stimulus[6], host_out_user, host_out_last, host_out_valid && stimulus[7]
     };
@@ -95,7 +96,7 @@ module laps_top_bench #(
         16'(dut.rate_ack ? dut.acked_flow : dut.argument0[FLOW-1:0]), 16'(dut.rate_flow), 24'b0, dut.rate_current,
         16'b0, dut.slowest, dut.fastest,
         24'b0, dut.ring_stamp, 8'b0, dut.out_psn, 16'b0, dut.out_flow, 32'(dut.ring_path),
-        16'(dut.choosing ? dut.choosing_destination : dut.ask_destination), 16'b0,
+        16'(dut.choosing_destination), 16'b0,
         dut.now,
         7'b0, dut.argument1[0], dut.tells ? dut.argument2[23:0] : dut.measured_delay,
         16'(dut.op_path), 16'(dut.op_destination),

@@ -278,6 +278,15 @@ fn random_operations_leave_no_difference() {
     bench.random(&mut rng, 10_000, Crowd::Few);
 }
 
+/// The first numbers that the authors of Xoshiro256++ give for the state (1, 2, 3, 4), which is the seed of every
+/// bench here.
+#[test]
+fn the_generator_that_the_circuit_is_compared_with_is_the_published_one() {
+    let bytes: Vec<u8> = [1u64, 2, 3, 4].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut draws = Xoshiro256PlusPlus::from_seed(bytes.try_into().expect("32 bytes"));
+    assert_eq!([(); 3].map(|()| draws.next_u64()), [41_943_041, 58_720_359, 3_588_806_011_781_223]);
+}
+
 /// Two hops, one clock apart: what is down is not chosen by the next operation, and may be by the one before.
 #[test]
 fn each_operation_sees_exactly_those_before_it() {

@@ -138,8 +138,9 @@ fn ten_million_frames_leave_as_the_wire_crate_emits_them() {
     let operations = support::operations();
     let Some(mut model) = bench() else { return };
     let mut rng = Rng::for_component(2, "cosim-deparser", 0);
-    for _ in 0..operations / 1_000 {
+    for done in 0..operations / 1_000 {
         random(&mut model, &mut rng, 1_000);
+        support::progress(done * 1_000, (done + 1) * 1_000);
     }
     println!("{operations} frames, no difference");
 }

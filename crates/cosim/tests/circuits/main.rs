@@ -8,6 +8,7 @@ mod chooser;
 mod deparser;
 mod frames;
 mod in_the_loop;
+mod line;
 mod parser;
 mod paths;
 mod rate;

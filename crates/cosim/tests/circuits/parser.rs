@@ -420,6 +420,7 @@ fn ten_million_frames_are_decided_as_the_wire_crate_does() {
         let part = left.min(1_000);
         random(&mut bench, &mut rng, &seeds, part);
         left -= part;
+        support::progress(operations - left - part, operations - left);
     }
     println!(
         "{operations} frames ({} accepted, {} refused), no difference",

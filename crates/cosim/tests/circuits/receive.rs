@@ -229,15 +229,24 @@ impl Bench {
                 }
             }
         }
-        let mut last = vec![0; WORDS.0];
-        last[0] = 7 << 5;
-        stimuli.extend(vec![last; 4_500]);
-        for words in &mut stimuli {
-            words[2] = self.now as u32;
-            words[3] = (self.now >> 32) as u32;
-            self.now += STEP;
-        }
-        let responses = self.model.run(&stimuli);
+        let mut now = self.now;
+        let mut at = |words: &mut Vec<u32>| {
+            (words[2], words[3]) = (now as u32, (now >> 32) as u32);
+            now += STEP;
+        };
+        stimuli.iter_mut().for_each(&mut at);
+        let mut responses = self.model.run(&stimuli);
+        let idle = || {
+            let mut words = vec![0; WORDS.0];
+            words[0] = 7 << 5;
+            at(&mut words);
+            words
+        };
+        // A frame is taken, leaves to the host or as an answer; a delay is told.
+        const HAPPENS: u32 = 1 | 1 << 1 | 1 << 5 | 1 << 7;
+        let last = |response: &[u32]| response[0] & HAPPENS != 0;
+        stimuli.extend(support::until_quiet(&mut self.model, &mut responses, idle, last));
+        self.now = now;
         self.check(&frames, &stimuli, &responses);
     }
 
@@ -392,8 +401,9 @@ fn ten_million_frames_are_answered_and_handed_on() {
     let operations = support::operations();
     let Some(mut bench) = Bench::new() else { return };
     let mut rng = Rng::for_component(2, "cosim-receive", 0);
-    for _ in 0..operations / 250 {
+    for done in 0..operations / 250 {
         bench.run(&mut rng, 250);
+        support::progress(done * 250, (done + 1) * 250);
     }
     println!("{operations} frames, no difference");
 }

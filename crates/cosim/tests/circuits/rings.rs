@@ -1,5 +1,5 @@
-//! The rings as a circuit against those of `pathweave-hardware`: the same packets lost, in the same order and clock, and none
-//! lost or kept twice.
+//! The rings as a circuit against those of `pathweave-hardware`: the same packets lost, in the same order, none lost
+//! or kept twice, whether operations follow as closely as they can or not.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,11 @@ const WORDS: (usize, usize) = (4, 4);
 const POOL: u32 = 4;
 const PATHS: u32 = 3;
 /// From an operation to the first packet that it loses.
-const LATENCY: u64 = 3;
+const LATENCY: usize = 4;
+/// Between lost packets.
+const EACH: usize = 2;
+/// Operations that the queue of the bench holds, less some.
+const QUEUE: usize = 200;
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
@@ -85,56 +89,129 @@ impl Bench {
         }
     }
 
+    /// What the rings are to lose by an operation.
+    fn golden(&mut self, path: usize, operation: Operation) -> Vec<InFlight> {
+        match operation {
+            Operation::Sent(packet) => {
+                self.full += usize::from(!self.golden.sent(path, packet));
+                Vec::new()
+            }
+            Operation::Heard(echo) => self.golden.heard(path, echo),
+            Operation::Expired => self.golden.expired(path),
+        }
+    }
+
+    /// Operations, one a clock as long as the queue has room, or with pauses; at the end all have ended.
     fn random(&mut self, rng: &mut Rng, operations: usize) {
         let mut stimuli = Vec::new();
         let mut due = VecDeque::new();
-        // Of the clock in which an operation begins: whether the pool is full, and how much of it is free.
-        let mut begins = VecDeque::new();
+        let pauses = rng.below(2) * rng.below(8);
+        // Few paths make operations wait for each other.
+        let paths = 1 << rng.below(PATHS + 1);
+        // The clock in which all has ended, if each operation takes as long as it can.
+        let mut ends = 0;
         for _ in 0..operations {
-            let path = rng.below(1 << PATHS) as usize;
+            let path = rng.below(paths) as usize;
             let operation = self.operation(rng, path);
-            let clock = stimuli.len() as u64;
-            begins.push_back((clock, self.golden.free()));
-            let (lost, clocks) = match operation {
-                Operation::Sent(packet) => {
-                    self.full += usize::from(!self.golden.sent(path, packet));
-                    (Vec::new(), 2)
-                }
-                Operation::Heard(echo) => {
-                    let lost = self.golden.heard(path, echo);
-                    let clocks = 3 + lost.len();
-                    (lost, clocks)
-                }
-                Operation::Expired => {
-                    let lost = self.golden.expired(path);
-                    let clocks = 3 + lost.len();
-                    (lost, clocks)
-                }
-            };
+            let lost = self.golden(path, operation);
             self.lost += lost.len();
-            due.extend((clock + LATENCY..).zip(lost).map(|(clock, packet)| (clock, path, packet)));
+            ends = ends.max(stimuli.len()) + 4 + EACH * lost.len();
+            due.extend(lost.into_iter().map(|packet| (path, packet)));
             stimuli.push(stimulus(false, path, Some(operation)));
-            let idle = clocks - 1 + rng.below(2) as usize;
-            stimuli.extend(vec![stimulus(false, 0, None); idle]);
+            let waits = ends.saturating_sub(stimuli.len() + QUEUE) + rng.below(pauses + 1) as usize;
+            stimuli.extend(vec![stimulus(false, 0, None); waits]);
         }
-        stimuli.extend(vec![stimulus(false, 0, None); LATENCY as usize]);
-        for (clock, response) in (0..).zip(self.model.run(&stimuli)) {
-            let mut reader = Reader::new(&response);
-            let (ready, full, is_lost) = (reader.flag(), reader.flag(), reader.flag());
-            let (path, queue_pair) = (reader.take(16) as usize, reader.take(16) as u16);
-            let (psn, stamp, free) = (reader.take(24) as u32, reader.take(40), reader.take(16) as usize);
-            if begins.front().is_some_and(|(at, _)| *at == clock) {
-                let (_, expected) = begins.pop_front().expect("it was looked at");
-                assert!(ready, "clock {clock}");
-                assert_eq!((free, full), (expected, expected == 0), "clock {clock}");
+        stimuli.extend(vec![stimulus(false, 0, None); ends.saturating_sub(stimuli.len()) + LATENCY + 2]);
+        let responses = self.model.run(&stimuli);
+        for (clock, response) in responses.iter().enumerate() {
+            let response = Response::new(response);
+            assert!(response.queue_ready, "clock {clock}: the queue of the bench is full");
+            if let Some(lost) = response.lost {
+                assert_eq!(Some(lost), due.pop_front(), "clock {clock}");
             }
-            let is_due = due.front().is_some_and(|(at, ..)| *at == clock);
-            let due = if is_due { due.pop_front() } else { None };
-            let told = is_lost.then_some((clock, path, InFlight { queue_pair, psn, stamp }));
-            assert_eq!(told, due, "clock {clock}");
         }
-        assert!(due.is_empty() && begins.is_empty());
+        assert!(due.is_empty());
+        let last = Response::new(responses.last().expect("a clock"));
+        assert_eq!((last.free, last.full), (self.golden.free(), self.golden.free() == 0));
     }
+
+    /// One operation after the other, as closely as they can: the clocks in which they are taken and in which packets
+    /// are lost.
+    fn closely(&mut self, operations: &[(usize, Operation)]) -> (Vec<usize>, Vec<usize>) {
+        let mut stimuli: Vec<_> =
+            operations.iter().map(|(path, operation)| stimulus(false, *path, Some(*operation))).collect();
+        stimuli.extend(vec![stimulus(false, 0, None); 4 * operations.len() + 40]);
+        let responses = self.model.run(&stimuli);
+        let clocks = |wanted: fn(&Response) -> bool| {
+            (0..)
+                .zip(&responses)
+                .filter(|(_, words)| wanted(&Response::new(words)))
+                .map(|(at, _)| at)
+                .collect()
+        };
+        (clocks(|response| response.taken), clocks(|response| response.lost.is_some()))
+    }
+}
+
+/// What the bench says in a clock.
+struct Response {
+    taken: bool,
+    queue_ready: bool,
+    full: bool,
+    lost: Option<(usize, InFlight)>,
+    free: usize,
+}
+
+impl Response {
+    fn new(words: &[u32]) -> Self {
+        let mut reader = Reader::new(words);
+        let (taken, queue_ready, full, is_lost) =
+            (reader.flag(), reader.flag(), reader.flag(), reader.flag());
+        let (path, queue_pair) = (reader.take(16) as usize, reader.take(16) as u16);
+        let (psn, stamp, free) = (reader.take(24) as u32, reader.take(40), reader.take(16) as usize);
+        let lost = is_lost.then_some((path, InFlight { queue_pair, psn, stamp }));
+        Response { taken, queue_ready, full, lost, free }
+    }
+}
+
+fn packet(stamp: u64) -> Operation {
+    Operation::Sent(InFlight { queue_pair: 1, psn: 2, stamp })
+}
+
+/// The clocks between neighbours.
+fn between(clocks: &[usize]) -> Vec<usize> {
+    clocks.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+/// Packets leave and are heard of by turns: an operation a clock on different paths, one in two clocks on the same
+/// path.
+#[test]
+fn sent_and_heard_by_turns_take_a_clock_each() {
+    let Some(mut bench) = Bench::new() else { return };
+    let turns = |paths: u64| -> Vec<_> {
+        let path = |i: u64| (i % paths) as usize;
+        // What has left three turns before is heard of.
+        let heard = |i: u64| i.checked_sub(3).map(|i| (path(i), Operation::Heard(100 + i)));
+        (0..40).flat_map(|i| [Some((path(i), packet(100 + i))), heard(i)].into_iter().flatten()).collect()
+    };
+    let (taken, lost) = bench.closely(&turns(8));
+    assert_eq!((taken.len(), lost.len()), (77, 0));
+    // The first four are of one kind; one is taken while the one before is not yet under way.
+    assert_eq!(between(&taken)[..4], [1, 2, 2, 2]);
+    assert!(between(&taken)[4..].iter().all(|clocks| *clocks == 1), "{taken:?}");
+    bench.closely(&[(5, Operation::Expired), (6, Operation::Expired), (7, Operation::Expired)]);
+    let (taken, lost) = bench.closely(&turns(1));
+    assert_eq!((taken.len(), lost.len()), (77, 0));
+    assert!(between(&taken)[2..].iter().all(|clocks| *clocks == 2), "{taken:?}");
+}
+
+/// Three packets of a path are lost: the first four clocks after the operation, the others two clocks later each.
+#[test]
+fn lost_packets_are_told_every_two_clocks() {
+    let Some(mut bench) = Bench::new() else { return };
+    bench.closely(&[(3, packet(1)), (3, packet(2)), (3, packet(3))]);
+    let (taken, lost) = bench.closely(&[(3, Operation::Expired)]);
+    assert_eq!(lost, [0, 1, 2].map(|i| taken[0] + LATENCY + EACH * i));
 }
 
 fn random(operations: usize) {
@@ -142,7 +219,7 @@ fn random(operations: usize) {
     let mut rng = Rng::for_component(1, "cosim-rings", 0);
     let mut left = operations;
     while left > 0 {
-        let part = left.min(4_096);
+        let part = left.min(200);
         bench.random(&mut rng, part);
         left -= part;
     }

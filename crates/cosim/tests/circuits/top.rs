@@ -18,27 +18,29 @@ use crate::receive::{Assembly, Heard, outcome};
 use crate::registers::{Command, address};
 use crate::support;
 
-const WORDS: (usize, usize) = (41, 57);
-const LEVELS: u32 = 3;
-const PATHS: usize = 1 << LEVELS;
+pub(crate) const WORDS: (usize, usize) = (41, 57);
+pub(crate) const LEVELS: u32 = 3;
+pub(crate) const PATHS: usize = 1 << LEVELS;
 const DESTINATION: u32 = 4;
-const FLOW: u32 = 3;
+pub(crate) const FLOW: u32 = 3;
 const POOL: u32 = 7;
 const LINE: u64 = 100_000_000_000;
+/// Clocks from an operation on the paths to the chooser.
+const TO_CHOOSER: usize = 2;
 /// Destinations that have addresses and paths.
-const KNOWN: u32 = 4;
+pub(crate) const KNOWN: u32 = 4;
 
-fn address_of(destination: u32) -> u32 {
+pub(crate) fn address_of(destination: u32) -> u32 {
     0x0a00_0000 | destination
 }
 
 /// A frame of the host.
 #[derive(Clone, Debug)]
-struct Request {
-    frame: Vec<u8>,
-    ours: bool,
+pub(crate) struct Request {
+    pub(crate) frame: Vec<u8>,
+    pub(crate) ours: bool,
     /// Flow and destination of a data packet whose path is chosen.
-    chosen: Option<(u16, u16)>,
+    pub(crate) chosen: Option<(u16, u16)>,
 }
 
 /// What the line gets next.
@@ -61,14 +63,14 @@ struct Golden {
     threshold: Ticks,
 }
 
-struct Bench {
-    model: Model,
+pub(crate) struct Bench {
+    pub(crate) model: Model,
     golden: Golden,
     /// Stamps of packets that have left, with destination and path: an acknowledgement may echo them.
     left: Vec<(u32, usize, u64)>,
     now: u64,
     /// How many: frames sent, probes, delays heard, lost packets, rates changed, choices asked for again.
-    counts: [usize; 6],
+    pub(crate) counts: [usize; 6],
 }
 
 fn leaf(destination: usize, path: usize) -> usize {
@@ -83,7 +85,7 @@ fn write(register: u32, value: u32) -> Vec<u32> {
     words
 }
 
-fn command(code: Command, arguments: [u32; 3]) -> Vec<Vec<u32>> {
+pub(crate) fn command(code: Command, arguments: [u32; 3]) -> Vec<Vec<u32>> {
     vec![
         write(address("ARGUMENT0"), arguments[0]),
         write(address("ARGUMENT1"), arguments[1]),
@@ -97,14 +99,21 @@ fn command(code: Command, arguments: [u32; 3]) -> Vec<Vec<u32>> {
 }
 
 /// Without any input; the ends that are ready are those of the bits.
-fn idle(ready: u32) -> Vec<u32> {
+pub(crate) fn idle(ready: u32) -> Vec<u32> {
     let mut words = vec![0; WORDS.0];
     words[0] = ready << 6;
     words
 }
 
+/// A beat from the line.
+pub(crate) fn put_line(words: &mut [u32], beat: &Beat) {
+    words[0] |= 2 | u32::from(beat.last) << 2;
+    (words[3], words[4]) = (beat.keep() as u32, (beat.keep() >> 32) as u32);
+    words[5..21].iter_mut().zip(beat.words()).for_each(|(at, word)| *at = word);
+}
+
 /// A beat of the host's, with what comes with its frame.
-fn put_host(words: &mut [u32], beat: &Beat, request: &Request) {
+pub(crate) fn put_host(words: &mut [u32], beat: &Beat, request: &Request) {
     words[0] |= 1 << 3 | u32::from(beat.last) << 4;
     (words[21], words[22]) = (beat.keep() as u32, (beat.keep() >> 32) as u32);
     words[23..39].iter_mut().zip(beat.words()).for_each(|(at, word)| *at = word);
@@ -117,7 +126,7 @@ fn put_host(words: &mut [u32], beat: &Beat, request: &Request) {
 }
 
 impl Bench {
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let parameters = [("PATH", LEVELS), ("DESTINATION", DESTINATION), ("FLOW", FLOW), ("POOL", POOL)];
         let mut model = support::build(&Circuit { bench: "top", parameters: &parameters, words: WORDS })?;
         let mut stimuli = vec![vec![0; WORDS.0]; 30];
@@ -213,7 +222,7 @@ impl Bench {
         frame
     }
 
-    fn request(rng: &mut Rng, destinations: u32) -> Request {
+    pub(crate) fn request(rng: &mut Rng, destinations: u32) -> Request {
         let wants_data = rng.below(4) > 0;
         let segment = loop {
             let segment = segment(rng, 200);
@@ -231,7 +240,7 @@ impl Bench {
         }
     }
 
-    fn run(&mut self, setup: &[Vec<u32>], arriving: &[Vec<u8>], requests: &[Request]) {
+    pub(crate) fn run(&mut self, setup: &[Vec<u32>], arriving: &[Vec<u8>], requests: &[Request]) {
         let mut rng = Rng::for_component(7, "cosim-top-waits", self.now);
         let mut stimuli = setup.to_vec();
         let line: Vec<Beat> = arriving.iter().flat_map(|frame| beats(frame, 0x77)).collect();
@@ -245,23 +254,26 @@ impl Bench {
             let ready = (0..3).fold(0, |bits, i| bits | u32::from(rng.below(16) >= waits[i]) << i);
             let mut words = idle(ready);
             if let Some(beat) = line.next_if(|_| rng.below(3) == 0) {
-                words[0] |= 2 | u32::from(beat.last) << 2;
-                (words[3], words[4]) = (beat.keep() as u32, (beat.keep() >> 32) as u32);
-                words[5..21].iter_mut().zip(beat.words()).for_each(|(at, word)| *at = word);
+                put_line(&mut words, &beat);
             }
             if let Some((beat, request)) = host.next_if(|_| rng.below(3) == 0) {
                 put_host(&mut words, &beat, request);
             }
             stimuli.push(words);
         }
-        if !requests.is_empty() {
-            stimuli.extend(vec![idle(7); 5_000]);
-        }
-        let responses = self.model.run(&stimuli);
+        let mut responses = self.model.run(&stimuli);
+        // Frames, events, operations other than the sweep, what leaves.
+        const HAPPENS: u32 = 0x6039_7cd1;
+        support::until_quiet(
+            &mut self.model,
+            &mut responses,
+            || idle(7),
+            |response| response[0] & HAPPENS != 0,
+        );
         self.check(arriving, requests, &responses);
     }
 
-    fn check(&mut self, arriving: &[Vec<u8>], requests: &[Request], responses: &[Vec<u32>]) {
+    pub(crate) fn check(&mut self, arriving: &[Vec<u8>], requests: &[Request], responses: &[Vec<u32>]) {
         let golden = &mut self.golden;
         let mut arriving = arriving.iter();
         let (mut hosts, mut answers) = (VecDeque::new(), VecDeque::<Vec<u8>>::new());
@@ -276,16 +288,13 @@ impl Bench {
         let (mut to_host, mut to_line) = (Assembly::default(), Assembly::default());
         let mut begins = true;
         let mut held: Option<usize> = None;
-        for (clock, response) in responses.iter().enumerate() {
+        for (at, response) in responses.iter().enumerate() {
             let flag = |bit: u32| response[0] >> bit & 1 == 1;
-            let clock = format!("clock {clock}");
+            let clock = format!("clock {at}");
             assert!(flag(22), "{clock}: a buffer of the bench is full");
             assert!(!flag(9), "{clock}: a write was refused");
-            let (destination, path) = ((response[1] & 0xffff) as usize, (response[1] >> 16) as usize);
-            let (delay, up) = (Ticks::new((response[2] & 0xff_ffff).into()), response[2] >> 24 & 1 == 1);
-            let now = u64::from(response[3]) | u64::from(response[4]) << 32;
+            let now = now_of(response);
             self.now = now;
-            let ticks = (now >> 10) as u32;
             if flag(7) && begins {
                 let outcome = outcome(&mut golden.answers, arriving.next().expect("a frame for each"), now);
                 hosts.extend(outcome.to_host);
@@ -301,13 +310,19 @@ impl Bench {
             }
             begins = if flag(7) { flag(8) } else { begins };
 
-            // Operations on the paths.
-            if flag(10) {
+            // Operations on the paths, in the clock in which the chooser has what they change.
+            let entered = at.checked_sub(TO_CHOOSER).map(|at| &responses[at]);
+            let did = |bit: u32| entered.is_some_and(|response| response[0] >> bit & 1 == 1);
+            let operation = entered.unwrap_or(response);
+            let (destination, path) = ((operation[1] & 0xffff) as usize, (operation[1] >> 16) as usize);
+            let (delay, up) = (Ticks::new((operation[2] & 0xff_ffff).into()), operation[2] >> 24 & 1 == 1);
+            let ticks = (now_of(operation) >> 10) as u32;
+            if did(10) {
                 golden.paths.told(ticks, destination, path, up, delay);
                 golden.chooser.update(destination, path, up.then_some(delay));
                 golden.extremes.set(destination, path, None);
             }
-            if flag(11) {
+            if did(11) {
                 let heard = measured.pop_front().expect("it was heard");
                 let expected =
                     ((heard.address - address_of(0)) as usize, usize::from(heard.path), heard.delay);
@@ -322,7 +337,7 @@ impl Bench {
                     acked.push_back((heard.queue_pair as usize, fastest, slowest));
                 }
             }
-            if flag(12) {
+            if did(12) {
                 let request = wanting.pop_front().expect("a data packet");
                 assert_eq!(request.chosen.map(|(_, to)| usize::from(to)), Some(destination), "{clock}");
                 let silent = golden.paths.look(ticks, destination, path);
@@ -347,7 +362,7 @@ impl Bench {
                     held = choice;
                 }
             }
-            if flag(15) {
+            if did(15) {
                 golden.paths.sweep(ticks, destination, path);
             }
 
@@ -388,21 +403,15 @@ impl Bench {
                 }
                 leaving.push_back((source, expected));
             }
-            let beat = |at: usize, last: bool| {
-                let keep = u64::from(response[at]) | u64::from(response[at + 1]) << 32;
-                let mut reader = Reader::new(&response[at + 2..at + 18]);
-                let bytes = std::array::from_fn(|_| reader.take(8) as u8);
-                Beat { bytes, len: if last { 64 - keep.leading_zeros() as usize } else { 64 }, last }
-            };
             if flag(4)
-                && let Some(frame) = to_line.push(&beat(35, flag(5)))
+                && let Some(frame) = to_line.push(&beat_of(response, LINE_BEAT, flag(5)))
             {
                 self.counts[0] += 1;
                 let (source, expected) = leaving.pop_front().expect("it was sent");
                 assert_eq!(frame, expected, "{clock}: {source:?}");
             }
             if flag(0)
-                && let Some(frame) = to_host.push(&beat(17, flag(1)))
+                && let Some(frame) = to_host.push(&beat_of(response, HOST_BEAT, flag(1)))
             {
                 assert_eq!(Some((frame, u64::from(response[0] >> 2 & 3))), hosts.pop_front(), "{clock}");
             }
@@ -460,6 +469,14 @@ impl Bench {
                 self.counts[4] += usize::from(current < LINE);
             }
         }
+        // Those of the last clocks, when nothing but the sweep is left.
+        for operation in responses.iter().rev().take(TO_CHOOSER).rev() {
+            assert_eq!(operation[0] >> 10 & 7, 0, "an operation of the last clocks");
+            if operation[0] >> 15 & 1 == 1 {
+                let (destination, path) = ((operation[1] & 0xffff) as usize, (operation[1] >> 16) as usize);
+                golden.paths.sweep((now_of(operation) >> 10) as u32, destination, path);
+            }
+        }
         assert!(arriving.next().is_none() && hosts.is_empty() && answers.is_empty() && measured.is_empty());
         assert!(
             sending.is_empty() && leaving.is_empty() && probes.is_empty() && sent.is_empty(),
@@ -467,6 +484,23 @@ impl Bench {
         );
         assert!(lost.is_empty() && acked.is_empty() && rated.is_empty() && echoes.is_empty());
     }
+}
+
+/// Where in a response the beats to host and line are.
+const HOST_BEAT: usize = 17;
+pub(crate) const LINE_BEAT: usize = 35;
+
+/// A beat that leaves.
+pub(crate) fn beat_of(response: &[u32], at: usize, last: bool) -> Beat {
+    let keep = u64::from(response[at]) | u64::from(response[at + 1]) << 32;
+    let mut reader = Reader::new(&response[at + 2..at + 18]);
+    let bytes = std::array::from_fn(|_| reader.take(8) as u8);
+    Beat { bytes, len: if last { 64 - keep.leading_zeros() as usize } else { 64 }, last }
+}
+
+/// The circuit's time in a clock, in picoseconds.
+pub(crate) fn now_of(response: &[u32]) -> u64 {
+    u64::from(response[3]) | u64::from(response[4]) << 32
 }
 
 fn psn_of(segment: &Segment) -> u64 {
@@ -619,7 +653,10 @@ fn ten_million_frames_in_are_the_frames_out_that_the_integers_make() {
     let operations = support::operations();
     let Some(mut bench) = Bench::new() else { return };
     let mut rng = Rng::for_component(2, "cosim-top", 0);
-    rounds(&mut bench, &mut rng, operations / 200, 200);
+    for done in 0..operations / 2_000 {
+        rounds(&mut bench, &mut rng, 10, 200);
+        support::progress(done * 2_000, (done + 1) * 2_000);
+    }
     let [frames, probes, heard, lost, rates, again] = bench.counts;
     println!(
         "{operations} frames in, {frames} out ({probes} probes), {heard} delays, {lost} lost, {rates} rates, {again} choices again: no difference"
