@@ -1,5 +1,7 @@
 //! One run: the simulator, watched, timed and interruptible.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pathweave_heap::usage;
@@ -7,7 +9,9 @@ use pathweave_results::{EndReason, FlowStatus, RunResult, Summary};
 use pathweave_scenario::Loaded;
 use pathweave_sim::{Control, Fidelity, Monitor, RankSimulation, SimSpec, Simulation, Tap};
 
+use crate::commands::output;
 use crate::failure::{Failure, Outcome};
+use crate::flow_stream::FlowStream;
 use crate::interrupt::Interrupt;
 use crate::progress::{self, RunProgress};
 use crate::ranks::Company;
@@ -18,23 +22,42 @@ pub(crate) struct Finished {
     pub(crate) summary: Summary,
 }
 
-/// Makes this run to its end, or to where the user interrupts it. `tap` is shown its packets.
+/// What sees a run while it goes on.
+#[derive(Default)]
+pub(crate) struct Seers<'t> {
+    /// Is shown its packets.
+    pub(crate) tap: Option<&'t mut dyn Tap>,
+    /// Takes the records of its flows.
+    pub(crate) flows: Option<FlowStream>,
+}
+
+/// Makes this run to its end, or to where the user interrupts it.
 pub(crate) fn execute(
     loaded: &Loaded,
     spec: &SimSpec,
     progress: RunProgress,
     interrupt: &Interrupt,
-    tap: Option<&mut dyn Tap>,
+    Seers { tap, mut flows }: Seers<'_>,
 ) -> Result<Finished, Failure> {
-    let mut watcher = Watcher { progress, interrupt };
+    let failed = flows.as_ref().map(FlowStream::failed);
+    let mut watcher = Watcher { progress, interrupt, failed };
     let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
-    let run = match tap {
-        Some(tap) => Simulation::new(spec).map(|simulation| simulation.watched_by(tap).run(&mut watcher)),
-        None => pathweave_scenario::run(spec, &mut watcher),
+    let run = if tap.is_none() && flows.is_none() {
+        pathweave_scenario::run(spec, &mut watcher)
+    } else {
+        Simulation::new(spec).map(|mut simulation| {
+            if let Some(tap) = tap {
+                simulation = simulation.watched_by(tap);
+            }
+            if let Some(flows) = &mut flows {
+                simulation = simulation.recorded_by(flows);
+            }
+            simulation.run(&mut watcher)
+        })
     };
     let run = run.map_err(|why| Failure::Scenario(loaded.sim_error(&why)))?;
     let used = [usage::thread_cpu_s() - cpu_s, usage::peak_rss_bytes() as f64];
-    Ok(watcher.finish(run, wall, used))
+    watcher.finish(run, flows, wall, used)
 }
 
 /// The share of this rank in a run of all of them. Rank 0 has its figures.
@@ -44,14 +67,20 @@ pub(crate) fn execute_among(
     spec: &SimSpec,
     progress: RunProgress,
     interrupt: &Interrupt,
-    tap: Option<&mut dyn Tap>,
+    Seers { tap, mut flows }: Seers<'_>,
 ) -> Result<Option<Finished>, Failure> {
-    let mut watcher = Watcher { progress, interrupt };
+    let failed = flows.as_ref().map(FlowStream::failed);
+    let mut watcher = Watcher { progress, interrupt, failed };
     let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
     let simulation = RankSimulation::new(spec, company.ranks());
-    let run = simulation.map(|simulation| match tap {
-        Some(tap) => simulation.watched_by(tap).run(&mut watcher),
-        None => simulation.run(&mut watcher),
+    let run = simulation.map(|mut simulation| {
+        if let Some(tap) = tap {
+            simulation = simulation.watched_by(tap);
+        }
+        if let Some(flows) = &mut flows {
+            simulation = simulation.recorded_by(flows);
+        }
+        simulation.run(&mut watcher)
     });
     let run = match run {
         Ok(run) => run,
@@ -60,26 +89,37 @@ pub(crate) fn execute_among(
         Err(_) => return Err(Failure::SaidByLead),
     };
     let used = company.sums([usage::thread_cpu_s() - cpu_s, usage::peak_rss_bytes() as f64]);
-    Ok(run.map(|run| watcher.finish(run, wall, used)))
+    run.map(|run| watcher.finish(run, flows, wall, used)).transpose()
 }
 
 struct Watcher<'a> {
     progress: RunProgress,
     interrupt: &'a Interrupt,
+    /// Records cannot be written.
+    failed: Option<Arc<AtomicBool>>,
 }
 
 impl Watcher<'_> {
     /// The run is over, began at `wall` and has used so many seconds of main threads and bytes of memory.
-    fn finish(self, mut run: RunResult, wall: Instant, [cpu_s, peak_rss_bytes]: [f64; 2]) -> Finished {
+    fn finish(
+        self,
+        mut run: RunResult,
+        flows: Option<FlowStream>,
+        wall: Instant,
+        [cpu_s, peak_rss_bytes]: [f64; 2],
+    ) -> Result<Finished, Failure> {
         let info = &mut run.info;
         info.wall_s = wall.elapsed().as_secs_f64();
         info.cpu_s += cpu_s;
         info.peak_rss_bytes = peak_rss_bytes as u64;
         info.version = env!("CARGO_PKG_VERSION").to_owned();
+        if let Some(flows) = flows {
+            flows.finish(&mut run).map_err(output)?;
+        }
         let summary = Summary::from_run(&run);
         let (moved, what) = match run.info.fidelity {
             Fidelity::Packet => (run.info.packet_hops as f64 / 1e6, "M packet-hops"),
-            Fidelity::Flow => (run.flows.len() as f64 / 1e3, "k messages"),
+            Fidelity::Flow => (summary.overall.count as f64 / 1e3, "k messages"),
         };
         let words = format!(
             "{} in {}, {:.1} {what}/s",
@@ -88,14 +128,15 @@ impl Watcher<'_> {
             moved / run.info.wall_s.max(1e-9)
         );
         self.progress.finish(&words);
-        Finished { run, summary }
+        Ok(Finished { run, summary })
     }
 }
 
 impl Monitor for Watcher<'_> {
     fn look(&mut self, at: &pathweave_sim::Snapshot) -> Control {
         self.progress.update(Instant::now(), progress::Snapshot::from(at));
-        if self.interrupt.requested() { Control::Stop } else { Control::Continue }
+        let failed = self.failed.as_ref().is_some_and(|failed| failed.load(Ordering::Relaxed));
+        if failed || self.interrupt.requested() { Control::Stop } else { Control::Continue }
     }
 }
 
@@ -105,18 +146,21 @@ impl Finished {
         if self.run.info.ended == EndReason::Interrupted {
             return Outcome::Interrupted;
         }
-        let all_done = self.run.foreground().all(|flow| flow.status == FlowStatus::Finished);
-        if all_done { Outcome::Done } else { Outcome::Unfinished }
+        let flows = self.summary.measured();
+        if flows.finished == flows.count { Outcome::Done } else { Outcome::Unfinished }
     }
 
     /// Which flows did not finish and why the run ended, for people; nothing if all is well.
     pub(crate) fn complaint(&self) -> Option<String> {
         const SHOWN: usize = 10;
         let run = &self.run;
-        let open: Vec<_> = run.foreground().filter(|flow| flow.status != FlowStatus::Finished).collect();
-        if open.is_empty() {
+        let flows = self.summary.measured();
+        let open = (flows.count - flows.finished) as usize;
+        if open == 0 {
             return None;
         }
+        let known = run.foreground().filter(|flow| flow.status != FlowStatus::Finished);
+        let known = known.chain(run.streamed.iter().flat_map(|figures| figures.open()));
         let detail = match run.info.ended_detail.as_str() {
             "" => String::new(),
             detail => format!(" ({detail})"),
@@ -124,13 +168,13 @@ impl Finished {
         let mut text = format!(
             "{}: {} of {} flows did not finish; the run ended because: {}{detail}",
             run.info.name,
-            open.len(),
-            run.foreground().count(),
+            open,
+            flows.count,
             run.info.ended.meaning().trim_end_matches('.')
         );
         let host =
             |host: u32| run.nodes.get(host as usize).map_or(format!("host{host}"), |node| node.name.clone());
-        for flow in open.iter().take(SHOWN) {
+        for flow in known.take(SHOWN) {
             text.push_str(&format!(
                 "\n  flow {} of group {}: {} to {}, {} bytes, {}; {} packets sent, {} of them again, {} dropped, {} timeouts",
                 flow.flow,
@@ -145,11 +189,8 @@ impl Finished {
                 flow.timeouts,
             ));
         }
-        if open.len() > SHOWN {
-            text.push_str(&format!(
-                "\n  and {} more: see the rows of flows.parquet by status",
-                open.len() - SHOWN
-            ));
+        if open > SHOWN {
+            text.push_str(&format!("\n  and {} more: see the rows of flows.parquet by status", open - SHOWN));
         }
         Some(text)
     }

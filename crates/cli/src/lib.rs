@@ -6,6 +6,7 @@ mod batch;
 mod commands;
 mod execute;
 mod failure;
+mod flow_stream;
 mod folder;
 mod interrupt;
 mod itself;

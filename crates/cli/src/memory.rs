@@ -11,8 +11,9 @@ use pathweave_sim::SimSpec;
 use crate::failure::Failure;
 
 /// The process in which this run is made. What the program itself takes is a constant, so that a forecast is the same each time.
-pub(crate) fn process(spec: &SimSpec) -> Process {
-    Process { threads: spec.threads.unwrap_or(NonZeroU16::MIN), ..Process::ONE_THREAD }
+/// Where it `keeps_records`, it writes them when it is over.
+pub(crate) fn process(spec: &SimSpec, keeps_records: bool) -> Process {
+    Process { threads: spec.threads.unwrap_or(NonZeroU16::MIN), keeps_records, ..Process::ONE_THREAD }
 }
 
 fn bytes(bytes: u64) -> String {
@@ -123,7 +124,7 @@ impl Room {
         on_cores: impl FnOnce(&SimSpec) -> SimSpec,
     ) -> Result<(SimSpec, Taken<'_>), Unfit> {
         let spec = on_cores(&drafted.spec);
-        let taken = self.take(&drafted.memory_in(process(&spec))).map_err(Unfit::Memory)?;
+        let taken = self.take(&drafted.memory_in(process(&spec, true))).map_err(Unfit::Memory)?;
         Ok((spec, taken))
     }
 

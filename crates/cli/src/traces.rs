@@ -53,6 +53,11 @@ impl TraceArgs {
         self.files().iter().any(|(_, path)| path.is_some())
     }
 
+    /// Whether flows are to be written.
+    pub(crate) fn shows_flows(&self) -> bool {
+        self.flows_csv.is_some() || self.fct.is_some() || self.perfetto.is_some()
+    }
+
     /// Whether packets are to be written.
     pub(crate) fn shows_packets(&self) -> bool {
         self.pcapng.is_some()

@@ -63,6 +63,22 @@ impl<Q> Connection<Q> {
     }
 }
 
+/// What messages of one connection have in common.
+type Key = (HostId, HostId, GroupId, u32);
+
+/// By what the connection of a message is found; nothing where it has one of its own.
+fn key(message: &Message, service: &Service) -> Option<Key> {
+    let (process, peer_process) = message.processes();
+    let shared = match service {
+        Service::Connection if message.has_own_stream() => return None,
+        Service::Connection => message.stream,
+        Service::SharedReceive => u32::from(process),
+        Service::EndToEnd => 0,
+        Service::Datagram(_) => u32::from(process) << 16 | u32::from(peer_process),
+    };
+    Some((message.src, message.dst, message.group, shared))
+}
+
 /// All connections of a run, to be opened when first needed.
 #[derive(Clone, Debug)]
 pub struct Connections<Q> {
@@ -71,36 +87,43 @@ pub struct Connections<Q> {
 }
 
 impl<Q> Connections<Q> {
-    /// Bytes of an entry in the table by which connections are found while they are counted, with its share of the table's
-    /// empty places: an eighth at least, and nine sixteenths right after it has doubled.
-    pub const KNOWN_BYTES: usize = (size_of::<((HostId, HostId, GroupId, u32), ConnId)>() + 1) * 8 / 5;
-
     /// One for each distinct (source, destination, group, stream), numbered by first use. Where queue pairs serve more
     /// than a pair of processes, what they serve takes the place of the stream; `service` tells for each group.
     pub fn new<'s>(graph: &MessageGraph, service: impl Fn(GroupId) -> &'s Service) -> Self {
+        let keys = || graph.messages().iter().map(|message| key(message, service(message.group)));
         // Only looked up, never iterated: its order cannot leak.
         let mut known = foldhash::HashMap::default();
-        let mut list: Vec<Connection<Q>> = Vec::new();
-        let of_message = graph
-            .messages()
-            .iter()
-            .map(|m| {
-                let (process, peer_process) = m.processes();
-                let shared = match service(m.group) {
-                    Service::Connection => m.stream,
-                    Service::SharedReceive => u32::from(process),
-                    Service::EndToEnd => 0,
-                    Service::Datagram(_) => u32::from(process) << 16 | u32::from(peer_process),
-                };
-                let conn = *known.entry((m.src, m.dst, m.group, shared)).or_insert_with(|| {
-                    list.push(Connection::new(m));
+        let mut list: Vec<Connection<Q>> = Vec::with_capacity(keys().filter(Option::is_none).count());
+        let of_message = keys()
+            .zip(graph.messages())
+            .map(|(key, message)| {
+                let mut fresh = || {
+                    list.push(Connection::new(message));
                     list.len() as ConnId - 1
-                });
+                };
+                let conn = match key {
+                    None => fresh(),
+                    Some(key) => *known.entry(key).or_insert_with(fresh),
+                };
                 list[conn as usize].messages_left += 1;
                 conn
             })
             .collect();
         Connections { list, of_message }
+    }
+
+    /// How many [`Connections::new`] makes, and how many of them have several messages.
+    pub fn count<'s>(graph: &MessageGraph, service: impl Fn(GroupId) -> &'s Service) -> (u64, u64) {
+        let mut own = 0;
+        let mut shared: foldhash::HashMap<Key, u32> = foldhash::HashMap::default();
+        for message in graph.messages() {
+            match key(message, service(message.group)) {
+                None => own += 1,
+                Some(key) => *shared.entry(key).or_default() += 1,
+            }
+        }
+        let several = shared.values().filter(|&&messages| messages > 1).count();
+        (own + shared.len() as u64, several as u64)
     }
 
     /// How many there are.

@@ -10,6 +10,7 @@ use pathweave_units::{Duration, HostId, Time};
 use pathweave_workload::{MessageGraph, TaskId};
 
 use crate::activities;
+use crate::chunks::{self, Chunks};
 use crate::connections::{ConnId, Connection, Connections};
 use crate::flow::{Receiving, Sending};
 use crate::part::Part;
@@ -112,9 +113,11 @@ pub struct Execution<Q> {
     groups: Vec<GroupSpec>,
     pub(crate) tasks: Tasks,
     /// What senders know, by message; `None` until posted.
-    pub(crate) sending: Vec<Option<Sending>>,
+    pub(crate) sending: Chunks<Option<Sending>>,
     /// What receivers know, by message.
-    pub(crate) receiving: Vec<Receiving>,
+    pub(crate) receiving: Chunks<Receiving>,
+    /// By chunk: messages whose sender is here and knows that they have arrived. Nothing changes of them any more.
+    settled: Vec<u32>,
     pub(crate) bytes_done: u128,
     pub(crate) flows_done: usize,
 }
@@ -135,8 +138,9 @@ impl<Q> Execution<Q> {
         Execution {
             connections,
             groups: groups.to_vec(),
-            sending: (0..messages).map(|_| None).collect(),
-            receiving: vec![Receiving::UNKNOWN; messages],
+            sending: Chunks::new(messages, None),
+            receiving: Chunks::new(messages, Receiving::UNKNOWN),
+            settled: vec![0; messages.div_ceil(1 << chunks::shift(messages))],
             tasks: Tasks::new(graph, groups, notification),
             bytes_done: 0,
             flows_done: 0,
@@ -175,15 +179,41 @@ impl<Q> Execution<Q> {
         self.tasks.join(&other.tasks);
         self.bytes_done += other.bytes_done;
         self.flows_done += other.flows_done;
-        let graph = self.tasks.graph.clone();
-        for (flow, message) in graph.messages().iter().enumerate() {
-            if let Some(sending) = other.sending[flow].take() {
-                self.sending[flow] = Some(sending);
-            }
-            if other.tasks.part.as_ref().is_some_and(|part| part.has(message.dst)) {
-                self.receiving[flow] = other.receiving[flow];
+        (0..self.sending.chunks()).for_each(|chunk| self.join_chunk(other, chunk));
+    }
+
+    /// Takes what is known in another part of the messages of a chunk.
+    fn join_chunk(&mut self, other: &mut Self, chunk: usize) {
+        let range = self.sending.range(chunk);
+        for (flow, sending) in range.clone().zip(other.sending.take(chunk).into_iter().flatten()) {
+            if sending.is_some() {
+                *self.sending.at(flow) = sending;
             }
         }
+        for (flow, receiving) in range.zip(other.receiving.take(chunk).into_iter().flatten()) {
+            let dst = self.tasks.graph.messages()[flow as usize].dst;
+            if other.tasks.part.as_ref().is_some_and(|part| part.has(dst)) {
+                *self.receiving.at(flow) = receiving;
+            }
+        }
+    }
+
+    /// How many chunks the messages are in that leave one by one, in order ([`Execution::leave`]).
+    pub fn chunks(&self) -> usize {
+        self.sending.chunks()
+    }
+
+    /// A chunk of messages leaves all parts of a run if nothing can happen to them any more: adds their records to `records`, in
+    /// the order of their numbers. Nothing is known of them here afterwards, so no job and no activity may need them.
+    pub fn leave(parts: &mut [&mut Self], chunk: usize, records: &mut Vec<FlowRecord>) -> bool {
+        let settled: u32 = parts.iter().map(|part| part.settled[chunk]).sum();
+        let Some((first, others)) = parts.split_first_mut() else { return false };
+        if (settled as usize) < first.sending.range(chunk).len() {
+            return false;
+        }
+        others.iter_mut().for_each(|other| first.join_chunk(other, chunk));
+        first.take_records(chunk, records);
+        true
     }
 
     /// When something is due next that the caller has not taken: a task that waits for nothing, or a barrier.
@@ -232,8 +262,7 @@ impl<Q> Execution<Q> {
 
     /// At the sender: the message of this record was posted in so many parts.
     pub fn posted(&mut self, record: FlowRecord, parts: u16) {
-        let flow = record.flow as usize;
-        self.sending[flow] = Some(Sending::new(record, parts));
+        *self.sending.at(record.flow) = Some(Sending::new(record, parts));
     }
 
     /// At the sender: the message of this record has nowhere to go.
@@ -247,13 +276,13 @@ impl<Q> Execution<Q> {
 
     /// At the receiver: a message is to come in so many parts.
     pub fn expected(&mut self, flow: u32, parts: u16) {
-        self.receiving[flow as usize].parts_to_deliver = parts;
+        self.receiving.at(flow).parts_to_deliver = parts;
     }
 
     /// At the receiver: a part of a message, of so many bytes, has arrived whole. True if it was the last.
     pub fn part_delivered(&mut self, now: Time, flow: u32, bytes: u64) -> bool {
         self.bytes_done += u128::from(bytes);
-        let whole = self.receiving[flow as usize].part_delivered(now);
+        let whole = self.receiving.at(flow).part_delivered(now);
         if whole {
             self.flows_done += 1;
             self.tasks.over(now, TaskId(flow));
@@ -265,22 +294,23 @@ impl<Q> Execution<Q> {
     pub fn received(&mut self, flow: u32, now: ReceiverTally) {
         let conn = self.connections.of(flow);
         let taken = self.connections[conn].take_received(&now);
-        self.receiving[flow as usize].settle(&now, taken);
+        self.receiving.at(flow).settle(&now, taken);
     }
 
     /// At the receiver: a packet of a message came out of order, where its connection does not count them.
     pub fn note_out_of_order(&mut self, flow: u32) {
-        self.receiving[flow as usize].note_out_of_order();
+        self.receiving.at(flow).note_out_of_order();
     }
 
     /// At the receiver: a packet of a message was lost there.
     pub fn note_lost(&mut self, flow: u32) {
-        self.receiving[flow as usize].note_lost();
+        self.receiving.at(flow).note_lost();
     }
 
     /// At the sender: it is known how a part of a message ended.
     pub fn part_completed(&mut self, now: Time, flow: u32, status: Status) -> Completed {
-        let sending = self.sending[flow as usize].as_mut().expect("a part completes after it was posted");
+        let sending = self.sending.known_mut(flow).and_then(Option::as_mut);
+        let sending = sending.expect("a part completes after it was posted");
         if !sending.part_completed(now, status) {
             return Completed::NotYet;
         }
@@ -299,7 +329,7 @@ impl<Q> Execution<Q> {
     /// At the receiver, in place of [`Execution::ended`], for messages whose sender hears nothing of them: they are there,
     /// or lost. True if it was said for the first time; again, it changes nothing.
     pub fn gave_up(&mut self, now: Time, flow: u32) -> bool {
-        let first = !std::mem::replace(&mut self.receiving[flow as usize].given_up, true);
+        let first = !std::mem::replace(&mut self.receiving.at(flow).given_up, true);
         if first {
             self.tasks.ended(now, TaskId(flow));
         }
@@ -310,6 +340,9 @@ impl<Q> Execution<Q> {
     /// last.
     pub fn done_with(&mut self, flow: u32, now: SenderTally) -> bool {
         self.settle_sender(flow, now);
+        let arrived =
+            self.sending.get(flow).as_ref().is_some_and(|sending| sending.record.acked_ps.is_some());
+        self.settled[self.sending.chunk_of(flow)] += u32::from(arrived);
         let conn = self.connections.of(flow);
         let connection = &mut self.connections[conn];
         connection.messages_left -= 1;
@@ -322,7 +355,7 @@ impl<Q> Execution<Q> {
         sent: impl Fn(ConnId, &Connection<Q>) -> Option<SenderTally>,
         received: impl Fn(ConnId, &Connection<Q>) -> Option<ReceiverTally>,
     ) {
-        for flow in 0..self.sending.len() as u32 {
+        for flow in 0..self.flows() as u32 {
             let conn = self.connections.of(flow);
             // Those that ended were settled when they did.
             if self.is_open(flow)
@@ -342,25 +375,34 @@ impl<Q> Execution<Q> {
     fn settle_sender(&mut self, flow: u32, now: SenderTally) {
         let conn = self.connections.of(flow);
         let taken = self.connections[conn].take_sent(now);
-        if let Some(sending) = &mut self.sending[flow as usize] {
+        if let Some(sending) = self.sending.known_mut(flow).and_then(Option::as_mut) {
             sending.settle(&now, &taken);
         }
     }
 
     /// At the receiver: whether a message is expected and parts of it have not been delivered.
     pub fn is_arriving(&self, flow: u32) -> bool {
-        self.receiving.get(flow as usize).is_some_and(|receiving| receiving.parts_to_deliver > 0)
+        self.receiving.get(flow).parts_to_deliver > 0
     }
 
     /// At the sender: whether a message was posted and it is not known how all its parts ended.
     pub fn is_open(&self, flow: u32) -> bool {
-        let sending = self.sending.get(flow as usize).and_then(Option::as_ref);
-        sending.is_some_and(|sending| sending.parts_to_complete > 0)
+        self.sending.get(flow).as_ref().is_some_and(|sending| sending.parts_to_complete > 0)
     }
 
-    /// At the sender: the record of a message that was posted.
+    /// At the sender: the record of a message that was posted and has not left.
     pub fn record_mut(&mut self, flow: u32) -> Option<&mut FlowRecord> {
-        self.sending[flow as usize].as_mut().map(|sending| &mut sending.record)
+        self.sending.known_mut(flow)?.as_mut().map(|sending| &mut sending.record)
+    }
+
+    /// At the sender: a packet of a message was lost on its way, at this time. Copies that are lost when the sender knows that
+    /// all has arrived are not the message's any more.
+    pub fn dropped(&mut self, flow: u32, at: Time) {
+        let record = self.record_mut(flow);
+        if let Some(record) = record.filter(|record| record.acked_ps.is_none_or(|acked| at.as_ps() <= acked))
+        {
+            record.dropped_packets += 1;
+        }
     }
 
     /// Nothing the run waits for is under way, and nothing is to come: since when that is so.
@@ -407,9 +449,9 @@ impl<Q> Execution<Q> {
 
     /// What hosts did until `end`, by host, and by start at each. Before the records of flows are taken.
     pub fn activity_records(&self, end: Time) -> Vec<ActivityRecord> {
-        let posted = self.sending.iter().zip(&self.receiving);
-        let posted =
-            posted.filter_map(|(sending, receiving)| Some((&sending.as_ref()?.record, receiving.finished())));
+        let posted = self.sending.iter().filter_map(|(flow, sending)| {
+            Some((&sending.as_ref()?.record, self.receiving.get(flow).finished()))
+        });
         self.tasks.activity_records(posted, end)
     }
 
@@ -417,8 +459,8 @@ impl<Q> Execution<Q> {
     /// job, in order of time. Before the records of flows are taken.
     pub fn critical_steps(&self) -> Vec<CriticalStep> {
         let posted = |flow: u32| {
-            let sending = self.sending[flow as usize].as_ref()?;
-            Some((&sending.record, self.receiving[flow as usize].finished()))
+            let sending = self.sending.get(flow).as_ref()?;
+            Some((&sending.record, self.receiving.get(flow).finished()))
         };
         self.tasks.critical_steps(posted)
     }
@@ -426,13 +468,25 @@ impl<Q> Execution<Q> {
     /// One a message, which they are taken from: what its sender knew and what its receiver did. Those never posted keep
     /// the time at which they could have been.
     pub fn flow_records(&mut self) -> Vec<FlowRecord> {
-        let senders = std::mem::take(&mut self.sending).into_iter().zip(0..);
-        let whole = |((sending, flow), receiving): ((Option<Sending>, u32), Receiving)| {
-            let mut record = sending.map_or_else(|| self.record(flow), |sending| sending.record);
-            receiving.complete(&mut record);
-            record
-        };
-        senders.zip(self.receiving.iter().copied()).map(whole).collect()
+        let mut records = Vec::with_capacity(self.flows());
+        (0..self.chunks()).for_each(|chunk| self.take_records(chunk, &mut records));
+        records
+    }
+
+    /// The same of the messages of a chunk, added to `records`.
+    pub fn take_records(&mut self, chunk: usize, records: &mut Vec<FlowRecord>) {
+        let mut senders = self.sending.take(chunk).into_iter().flatten();
+        let receivers = self.receiving.take(chunk);
+        for (index, flow) in self.sending.range(chunk).enumerate() {
+            let mut record = match senders.next().flatten() {
+                Some(sending) => sending.record,
+                None => self.record(flow),
+            };
+            if let Some(receivers) = &receivers {
+                receivers[index].complete(&mut record);
+            }
+            records.push(record);
+        }
     }
 }
 
@@ -611,6 +665,25 @@ mod tests {
         let records = execution.flow_records();
         let status = |flow: u32| records[flow as usize].status;
         assert_eq!((status(first), status(second)), (FlowStatus::RetriesExceeded, FlowStatus::Unfinished));
+    }
+
+    /// The first message is acknowledged at 4 us: what is lost of it until then counts, and copies after that do not. With it all
+    /// of a chunk have not come to their end.
+    #[test]
+    fn what_is_lost_after_the_end_of_a_message_is_not_of_it() {
+        let mut execution = execution(Role::Foreground);
+        let first = from(&execution, 0);
+        play(&mut execution, &mut BTreeSet::new(), Time::from_us(1));
+        execution.dropped(first, Time::from_us(2));
+        deliver(&mut execution, Time::from_us(3), first);
+        assert_eq!(
+            complete(&mut execution, Time::from_us(4), first, Status::Success),
+            Completed::Acknowledged
+        );
+        execution.dropped(first, Time::from_us(4));
+        execution.dropped(first, Time::from_us(5));
+        assert!(!Execution::leave(&mut [&mut execution], 0, &mut Vec::new()));
+        assert_eq!(execution.flow_records()[first as usize].dropped_packets, 2);
     }
 
     #[test]

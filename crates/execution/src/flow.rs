@@ -7,7 +7,7 @@ use pathweave_units::Time;
 use crate::tally::{ReceiverTally, SenderTally};
 
 /// What the sender knows, in the record that it becomes.
-#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Sending {
     pub(crate) record: FlowRecord,
     /// Parts (queue pairs) of which the sender does not know yet how they ended.

@@ -8,6 +8,7 @@
 
 mod activities;
 mod causes;
+mod chunks;
 mod connections;
 mod execution;
 mod flow;
@@ -18,6 +19,7 @@ mod shares;
 mod tally;
 mod tasks;
 
+pub use chunks::messages_in_a_chunk;
 pub use connections::{ConnId, Connection, Connections};
 pub use execution::{Completed, Execution, GroupSpec};
 pub use part::Part;

@@ -31,11 +31,11 @@ impl<Q> Execution<Q> {
         let here = |flow: u32| {
             self.tasks.part.as_ref().is_none_or(|part| part.has(graph.messages()[flow as usize].dst))
         };
-        let receiving: Vec<(u32, Receiving)> = (0..)
-            .zip(self.receiving.iter().copied())
-            .filter(|&(flow, receiving)| receiving != Receiving::UNKNOWN && here(flow))
-            .collect();
-        let sending: Vec<&Sending> = self.sending.iter().flatten().collect();
+        let receiving = self.receiving.iter().map(|(flow, receiving)| (flow, *receiving));
+        let receiving: Vec<(u32, Receiving)> =
+            receiving.filter(|&(flow, receiving)| receiving != Receiving::UNKNOWN && here(flow)).collect();
+        let sending: Vec<&Sending> =
+            self.sending.iter().filter_map(|(_, sending)| sending.as_ref()).collect();
         let causes: Vec<_> = self.tasks.causes.known().collect();
         // In the order of the fields of `Known`.
         (&self.tasks.progress, causes, self.bytes_done, self.flows_done as u64, sending, receiving)
@@ -55,12 +55,14 @@ impl<Q> Execution<Q> {
         }
         self.bytes_done += known.bytes_done;
         self.flows_done += known.flows_done as usize;
+        let messages = self.flows() as u32;
+        let of_this = |flow: u32| (flow < messages).then_some(flow).ok_or_else(unknown);
         for sending in known.sending {
-            let flow = sending.record.flow as usize;
-            *self.sending.get_mut(flow).ok_or_else(unknown)? = Some(sending);
+            let flow = of_this(sending.record.flow)?;
+            *self.sending.at(flow) = Some(sending);
         }
         for (flow, receiving) in known.receiving {
-            *self.receiving.get_mut(flow as usize).ok_or_else(unknown)? = receiving;
+            *self.receiving.at(of_this(flow)?) = receiving;
         }
         Ok(())
     }

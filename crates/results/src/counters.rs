@@ -11,7 +11,8 @@ macro_rules! flow_counters {
             first {
                 sent_packets: u32, "packets" = "Data packets sent, retransmissions included.";
                 retransmitted_packets: u32, "packets" = "Data packets sent again.";
-                dropped_packets: u32, "packets" = "Data packets the fabric dropped.";
+                dropped_packets: u32, "packets" = "Data packets the fabric dropped.",
+                    "Data packets the fabric dropped until its sender knew that all had arrived.";
                 ooo_packets: u32, "packets" = "Data packets that arrived after a later one of the same queue pair.";
             }
             second {

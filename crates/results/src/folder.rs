@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use parquet::errors::ParquetError;
 use serde::Serialize;
 
+use crate::flow_file::FlowFile;
 use crate::live::Progress;
 use crate::parquet_file::{self, RunTable, table_bytes};
 use crate::records::RunResult;
@@ -93,6 +94,15 @@ impl ResultFolder {
         Ok(ResultFolder { destination: full, partial })
     }
 
+    /// `flows.parquet` of a run that begins: [`ResultFolder::write_run`] leaves it as it is for a run whose records went there. Of
+    /// `run`, what [`FlowFile::create`] needs.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn flow_file(&self, run: RunResult) -> Result<FlowFile, OutputError> {
+        FlowFile::create(&self.partial, run)
+    }
+
     /// Writes every file of a run, with its report.
     pub fn write_run(&self, run: &RunResult, summary: &Summary) -> Result<(), OutputError> {
         self.write_files(&self.partial, run, summary)
@@ -148,7 +158,8 @@ impl ResultFolder {
     fn write_files(&self, folder: &Path, run: &RunResult, summary: &Summary) -> Result<(), OutputError> {
         write_file(&folder.join("scenario.toml"), &run.info.scenario_toml)?;
         write_file(&folder.join("summary.json"), &json(summary))?;
-        for table in RunTable::ALL {
+        let written = |table: &RunTable| run.streamed.is_some() && *table == RunTable::Flows;
+        for table in RunTable::ALL.into_iter().filter(|table| !written(table)) {
             let path = folder.join(table.file());
             parquet_file::write_table(&path, run, table)
                 .map_err(|source| OutputError::Parquet { path, source })?;

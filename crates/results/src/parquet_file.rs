@@ -1,7 +1,7 @@
 //! Records to a Parquet file, driven by the column tables.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::collectives::collectives;
 use crate::columns::{self, Column, Get};
 use crate::columns_of_jobs;
 use crate::exposure::layers;
-use crate::records::RunResult;
+use crate::records::{RunInfo, RunResult};
 
 /// Records a row group: what is held in memory beside the records themselves is one column of these plus the
 /// compressed row group.
-const ROWS_A_GROUP: usize = 1 << 18;
+pub(crate) const ROWS_A_GROUP: usize = 1 << 16;
 
 /// Version of the columns; rises when one is renamed, removed or changes meaning.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
@@ -86,9 +86,18 @@ pub fn table_bytes(run: &RunResult, table: RunTable) -> Result<Vec<u8>, ParquetE
 
 /// Writes a table to a new file at `path`.
 pub(crate) fn write_table(path: &Path, run: &RunResult, table: RunTable) -> Result<(), ParquetError> {
-    let file = io::BufWriter::with_capacity(1 << 20, File::create(path)?);
-    let file = write_table_to(file, run, table)?.into_inner().map_err(io::IntoInnerError::into_error)?;
-    file.sync_all()?;
+    let file = write_table_to(new_file(path)?, run, table)?;
+    finish_file(file)
+}
+
+/// A new file that is written through a buffer.
+pub(crate) fn new_file(path: &Path) -> io::Result<BufWriter<File>> {
+    Ok(BufWriter::with_capacity(1 << 20, File::create(path)?))
+}
+
+/// Has all of it on the disk.
+pub(crate) fn finish_file(file: BufWriter<File>) -> Result<(), ParquetError> {
+    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
     Ok(())
 }
 
@@ -109,21 +118,64 @@ fn write_table_to<W: io::Write + Send>(out: W, run: &RunResult, table: RunTable)
 fn write_to<W: io::Write + Send, R>(
     out: W,
     run: &RunResult,
-    columns: &[Column<R>],
+    columns: &'static [Column<R>],
     records: &[R],
 ) -> Result<W, ParquetError> {
-    let mut writer = SerializedFileWriter::new(out, schema(columns)?, Arc::new(properties(run)))?;
-    let labels: Vec<Vec<ByteArray>> = columns.iter().map(|c| labels_of(c, run)).collect();
+    let mut table = Table::new(out, run, columns)?;
     for rows in records.chunks(ROWS_A_GROUP) {
-        let mut group = writer.next_row_group()?;
-        for (column, labels) in columns.iter().zip(&labels) {
+        table.add(run, rows)?;
+    }
+    table.finish(&run.info)
+}
+
+/// A table on its way into a file.
+pub(crate) struct Table<W: io::Write + Send, R: 'static> {
+    writer: SerializedFileWriter<W>,
+    columns: &'static [Column<R>],
+    /// By column: the texts that its rows share.
+    labels: Vec<Vec<ByteArray>>,
+}
+
+impl<W: io::Write + Send, R> Table<W, R> {
+    /// Without rows. `run` has its names.
+    pub(crate) fn new(out: W, run: &RunResult, columns: &'static [Column<R>]) -> Result<Self, ParquetError> {
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_created_by(format!("pathweave {}", run.info.version))
+            .build();
+        Ok(Table {
+            writer: SerializedFileWriter::new(out, schema(columns)?, Arc::new(properties))?,
+            columns,
+            labels: columns.iter().map(|column| labels_of(column, run)).collect(),
+        })
+    }
+
+    /// Adds these rows as a group of their own.
+    pub(crate) fn add(&mut self, run: &RunResult, rows: &[R]) -> Result<(), ParquetError> {
+        let mut group = self.writer.next_row_group()?;
+        for (column, labels) in self.columns.iter().zip(&self.labels) {
             let mut out = group.next_column()?.expect("as many columns as the schema was made from");
             write_column(&mut out, run, column, labels, rows)?;
             out.close()?;
         }
         group.close()?;
+        Ok(())
     }
-    writer.into_inner()
+
+    /// Adds what is known of the run now that it is over.
+    pub(crate) fn finish(mut self, info: &RunInfo) -> Result<W, ParquetError> {
+        for (key, value) in [
+            ("schema_version", SCHEMA_VERSION.to_string()),
+            ("name", info.name.clone()),
+            ("seed", info.seed.to_string()),
+            ("digest", info.digest_hex()),
+            ("fidelity", info.fidelity.name().to_owned()),
+            ("ended", info.ended.name().to_owned()),
+        ] {
+            self.writer.append_key_value_metadata(KeyValue::new(format!("pathweave.{key}"), value));
+        }
+        self.writer.into_inner()
+    }
 }
 
 fn schema<R>(columns: &[Column<R>]) -> Result<Arc<Type>, ParquetError> {
@@ -144,23 +196,6 @@ fn schema<R>(columns: &[Column<R>]) -> Result<Arc<Type>, ParquetError> {
         fields.push(Arc::new(field));
     }
     Ok(Arc::new(Type::group_type_builder("record").with_fields(fields).build()?))
-}
-
-fn properties(run: &RunResult) -> WriterProperties {
-    let info = &run.info;
-    let pair = |key: &str, value: String| KeyValue::new(format!("pathweave.{key}"), value);
-    WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_created_by(format!("pathweave {}", info.version))
-        .set_key_value_metadata(Some(vec![
-            pair("schema_version", SCHEMA_VERSION.to_string()),
-            pair("name", info.name.clone()),
-            pair("seed", info.seed.to_string()),
-            pair("digest", info.digest_hex()),
-            pair("fidelity", info.fidelity.name().to_owned()),
-            pair("ended", info.ended.name().to_owned()),
-        ]))
-        .build()
 }
 
 /// The texts of a label column, shared by all its rows.

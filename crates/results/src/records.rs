@@ -12,6 +12,7 @@ use crate::critical::CriticalStep;
 use crate::departures::Departures;
 use crate::described::{described, kinds};
 use crate::events::{EventKind, EventRecord};
+use crate::figures::FlowFigures;
 use crate::human::Quantity;
 use crate::middlebox::MiddleboxTotals;
 use crate::names::named_enum;
@@ -27,8 +28,11 @@ kinds! {
 pub struct RunResult {
     /// The run and how it ended.
     pub info: RunInfo,
-    /// One record a flow (a message), finished or not.
+    /// One record a flow (a message), finished or not. Empty where they went elsewhere while the run went on: see
+    /// [`RunResult::figures`].
     pub flows: Vec<FlowRecord>,
+    /// What is kept of flows whose records went elsewhere.
+    pub streamed: Option<Box<FlowFigures>>,
     /// What was averaged over samples for each group; `groups[i]` is of `info.groups[i]`. Empty without samples.
     pub groups: Vec<GroupTotals>,
     /// Samples over time, in order of time.

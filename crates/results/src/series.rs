@@ -81,6 +81,21 @@ impl SeriesKind {
         }
     }
 
+    /// Whether the entity is a flow.
+    pub(crate) fn of_flow(self) -> bool {
+        match self {
+            SeriesKind::Interval
+            | SeriesKind::QueueBytes
+            | SeriesKind::LinkUtilisation
+            | SeriesKind::HostRateBps => false,
+            SeriesKind::PolicyRateBps
+            | SeriesKind::InflightBytes
+            | SeriesKind::InflightPaths
+            | SeriesKind::HeldBytes
+            | SeriesKind::PathShare => true,
+        }
+    }
+
     /// What was where a sample is missing.
     pub fn missing(self) -> Missing {
         match self {

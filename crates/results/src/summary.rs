@@ -1,6 +1,6 @@
 //! The figures of a run, computed from its records and from nothing else. `summary.json` is this, serialised.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -10,9 +10,10 @@ use crate::critical::{CriticalPathSummary, critical_paths};
 use crate::departures::Departures;
 use crate::described::{described, kinds};
 use crate::exposure::{IterationSummary, iterations};
+use crate::figures::{Counters, Finished, FlowFigures, OfGroup, degrees, values};
 use crate::middlebox::MiddleboxTotals;
 use crate::parquet_file::SCHEMA_VERSION;
-use crate::records::{EndReason, Fidelity, FlowRecord, FlowStatus, JobRecord, Role, RunResult};
+use crate::records::{EndReason, Fidelity, JobRecord, Role, RunResult};
 use crate::stats::{Distribution, jain_index};
 use crate::summary_fabric::FabricSummary;
 
@@ -167,10 +168,10 @@ macro_rules! flow_summary {
         }
 
         impl FlowSummary {
-            /// Adds what a flow has counted.
-            fn add_counters(&mut self, flow: &FlowRecord) {
-                $( *self.$first.get_or_insert(0) += u64::from(flow.$first); )*
-                $( *self.$second.get_or_insert(0) += u64::from(flow.$second); )*
+            /// Adds what flows have counted.
+            fn add_counters(&mut self, flows: &Counters) {
+                $( *self.$first.get_or_insert(0) += flows.$first; )*
+                $( *self.$second.get_or_insert(0) += flows.$second; )*
             }
 
             /// Nothing has counted, since there are no flows or no packets: 0 or null.
@@ -227,6 +228,7 @@ impl Summary {
     pub fn from_run(run: &RunResult) -> Self {
         let info = &run.info;
         let iterations = iterations(run);
+        let figures = run.figures();
         let over = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
         Summary {
             schema: SCHEMA_NAME,
@@ -254,9 +256,9 @@ impl Summary {
                 events_per_packet_hop: over(info.events as f64, info.packet_hops as f64),
                 peak_rss_bytes: info.peak_rss_bytes,
             },
-            overall: FlowSummary::of(run, || run.flows.iter()),
-            foreground: info.has_background().then(|| FlowSummary::of(run, || run.foreground())),
-            groups: group_summaries(run),
+            overall: FlowSummary::of(run, &figures.all()),
+            foreground: info.has_background().then(|| FlowSummary::of(run, &figures.foreground())),
+            groups: group_summaries(run, &figures),
             fabric: FabricSummary::from_run(run),
             jobs: job_summary(run),
             critical_paths: critical_paths(run, &iterations),
@@ -272,23 +274,17 @@ impl Summary {
 }
 
 /// One a group, also of those without flows.
-fn group_summaries(run: &RunResult) -> Vec<GroupSummary> {
-    // Flows by group, so that many groups do not mean many passes over all flows.
-    let mut by_group: Vec<u32> = (0..run.flows.len() as u32).collect();
-    let group_of = |&i: &u32| run.flows[i as usize].group;
-    by_group.sort_by_key(group_of);
+fn group_summaries(run: &RunResult, figures: &FlowFigures) -> Vec<GroupSummary> {
     let of = |(group, name): (u16, &String)| {
-        let first = by_group.partition_point(|i| group_of(i) < group);
-        let members = by_group[first..].iter().take_while(move |i| group_of(i) == group);
-        let flows = || members.clone().map(|&i| &run.flows[i as usize]);
-        let used: BTreeSet<u16> = flows().map(|f| f.scheme).collect();
+        let flows = figures.group(group);
+        let used = flows.iter().flat_map(|flows| &flows.schemes);
         GroupSummary {
             group: name.clone(),
             role: run.info.role(group),
             policy_rate_bps: run.groups.get(usize::from(group)).and_then(|totals| totals.policy_rate_bps),
             held_bytes: run.groups.get(usize::from(group)).and_then(|totals| totals.held_bytes),
-            schemes: used.into_iter().map(|s| run.info.schemes[usize::from(s)].clone()).collect(),
-            flows: FlowSummary::of(run, flows),
+            schemes: used.map(|&s| run.info.schemes[usize::from(s)].clone()).collect(),
+            flows: FlowSummary::of(run, &flows),
         }
     };
     (0..).zip(&run.info.groups).map(of).collect()
@@ -315,53 +311,42 @@ fn job_summary(run: &RunResult) -> JobSummary {
 }
 
 impl FlowSummary {
-    /// The figures of the flows of `flows`, which is iterated several times rather than copied.
-    fn of<'a, I: Iterator<Item = &'a FlowRecord>>(run: &RunResult, flows: impl Fn() -> I) -> Self {
+    /// The figures of the flows of some groups.
+    fn of(run: &RunResult, flows: &[&OfGroup]) -> Self {
         let of_packets = run.of_packets(()).is_some();
         let mut summary = FlowSummary::without_counts(of_packets);
-        let (mut first_start, mut last_finish) = (u64::MAX, 0);
-        for flow in flows() {
-            summary.count += 1;
-            match (flow.status, flow.finish_ps) {
-                (FlowStatus::Unfinished, _) => summary.unfinished += 1,
-                (FlowStatus::Finished, Some(finish_ps)) => {
-                    summary.finished += 1;
-                    summary.finished_bytes += flow.size_bytes;
-                    first_start = first_start.min(flow.start_ps);
-                    last_finish = last_finish.max(finish_ps);
-                }
-                (FlowStatus::Finished, None) => panic!("flow {} finished at no time", flow.flow),
-                _ => summary.failed += 1,
-            }
-            if of_packets {
-                summary.add_counters(flow);
+        for group in flows {
+            summary.count += group.count;
+            summary.finished += group.finished.len() as u64;
+            summary.unfinished += group.unfinished;
+            summary.failed += group.failed;
+            summary.finished_bytes += group.finished_bytes;
+            if of_packets && group.count > 0 {
+                summary.add_counters(&group.counters);
             }
         }
-        let finished = || flows().filter(|f| f.status == FlowStatus::Finished);
-        summary.fct_ns = Distribution::from_values(&mut finished().filter_map(fct_ns).collect::<Vec<_>>());
-        summary.slowdown =
-            Distribution::from_values(&mut finished().filter_map(FlowRecord::slowdown).collect::<Vec<_>>());
-        let of = |value: fn(&FlowRecord) -> Option<f64>| {
-            Distribution::from_values(&mut finished().filter_map(value).collect::<Vec<_>>())
-        };
-        summary.acked_fct_ns = of(|flow| flow.acked_fct_ps().map(ns));
-        summary.acked_slowdown = of(FlowRecord::acked_slowdown);
-        let degrees = flows().filter(|_| of_packets).map(|f| f64::from(f.ooo_degree_max));
-        summary.ooo_degree_packets = Distribution::from_values(&mut degrees.collect::<Vec<_>>());
-        let mut goodput: Vec<f64> = finished().filter_map(FlowRecord::goodput_bps).collect();
+        // One list of figures at a time.
+        let of = |value| Distribution::from_values(&mut values(flows, value));
+        summary.fct_ns = of(Finished::fct_ns);
+        summary.slowdown = of(Finished::slowdown);
+        summary.acked_fct_ns = of(Finished::acked_fct_ns);
+        summary.acked_slowdown = of(Finished::acked_slowdown);
+        if of_packets {
+            summary.ooo_degree_packets = Distribution::from_values(&mut degrees(flows));
+        }
+        let mut goodput = values(flows, Finished::goodput_bps);
         summary.mean_goodput_bps = Distribution::from_values(&mut goodput).mean;
         summary.jain_index = jain_index(&goodput);
-        if last_finish > first_start {
-            let span_ps = (last_finish - first_start) as f64;
-            summary.aggregate_goodput_bps = summary.finished_bytes as f64 * 8.0 * 1e12 / span_ps;
+        let first_start = flows.iter().filter_map(|group| group.first_start_ps).min();
+        let last_finish = flows.iter().map(|group| group.last_finish_ps).max().unwrap_or(0);
+        if let Some(span_ps) =
+            first_start.and_then(|first| last_finish.checked_sub(first)).filter(|&ps| ps > 0)
+        {
+            summary.aggregate_goodput_bps = summary.finished_bytes as f64 * 8.0 * 1e12 / span_ps as f64;
         }
-        summary.by_size = by_size(finished);
+        summary.by_size = by_size(flows);
         summary
     }
-}
-
-fn fct_ns(flow: &FlowRecord) -> Option<f64> {
-    flow.fct_ps().map(ns)
 }
 
 /// Upper edges of the size bins: 1, 3, 10, 30, ... kB up to 100 GB; the first bin starts at 0 and includes it.
@@ -380,18 +365,20 @@ fn bin_of(size_bytes: u64) -> (u64, u64) {
     (above, up_to)
 }
 
-fn by_size<'a, I: Iterator<Item = &'a FlowRecord>>(finished: impl Fn() -> I) -> Vec<SizeBin> {
-    let mut bins: BTreeMap<(u64, u64), (Vec<f64>, Vec<f64>)> = Default::default();
-    for flow in finished() {
-        let (fcts, slowdowns) = bins.entry(bin_of(flow.size_bytes)).or_default();
-        fcts.extend(fct_ns(flow));
-        slowdowns.extend(flow.slowdown());
-    }
-    let bin = |((above_bytes, up_to_bytes), (mut fcts, mut slowdowns)): (_, (Vec<f64>, Vec<f64>))| SizeBin {
+fn by_size(groups: &[&OfGroup]) -> Vec<SizeBin> {
+    let of = |value: fn(&Finished) -> Option<f64>| {
+        let mut bins: BTreeMap<(u64, u64), Vec<f64>> = BTreeMap::new();
+        for flow in groups.iter().flat_map(|group| &group.finished) {
+            bins.entry(bin_of(flow.size_bytes)).or_default().extend(value(flow));
+        }
+        bins.into_iter().map(|(edges, mut values)| (edges, Distribution::from_values(&mut values)))
+    };
+    let fcts: Vec<_> = of(Finished::fct_ns).collect();
+    let bin = |(((above_bytes, up_to_bytes), fct_ns), (_, slowdown))| SizeBin {
         above_bytes,
         up_to_bytes,
-        fct_ns: Distribution::from_values(&mut fcts),
-        slowdown: Distribution::from_values(&mut slowdowns),
+        fct_ns,
+        slowdown,
     };
-    bins.into_iter().map(bin).collect()
+    fcts.into_iter().zip(of(Finished::slowdown)).map(bin).collect()
 }

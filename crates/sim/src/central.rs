@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_execution::Due;
+use pathweave_execution::{Due, Execution};
 use pathweave_fabric::{PausedPort, PfcTrouble, PfcWatch};
-use pathweave_results::EndReason;
+use pathweave_results::{EndReason, FlowRecord, FlowSink};
 use pathweave_topo::NodeId;
 use pathweave_units::Time;
 
 use crate::calendar::{Calendar, Duty};
 use crate::digest::Trace;
+use crate::footprint::flows_can_leave;
 use crate::groups::GroupSums;
 use crate::monitor::Snapshot;
 use crate::observe::{Notes, Recorder};
@@ -19,6 +20,49 @@ use crate::ranks::{Meeting, pack, take};
 use crate::spec::SimSpec;
 use crate::tap::Tap;
 use crate::whole::Whole;
+
+/// Where records of flows go as they become known, if they are not to be kept.
+#[derive(Default)]
+pub(crate) struct Leaving<'a> {
+    pub(crate) sink: Option<&'a mut dyn FlowSink>,
+    /// Chunks that have left.
+    chunks: usize,
+    /// Kept for its memory.
+    records: Vec<FlowRecord>,
+}
+
+impl Leaving<'_> {
+    /// Chunks of messages to which nothing can happen any more leave this process, in order. Those of a job or an activity stay,
+    /// because they are parts of more than their own records; and those of a run in several processes, until all are with the lead.
+    fn let_leave<const C: usize>(&mut self, spec: &SimSpec, whole: &mut Whole<'_, '_, C>) {
+        let Some(sink) = &mut self.sink else { return };
+        if !flows_can_leave(spec) {
+            return;
+        }
+        let chunks = whole.shards[0].traffic.execution.chunks();
+        while self.chunks < chunks {
+            let mut parts: Vec<_> =
+                whole.shards.iter_mut().map(|shard| &mut shard.traffic.execution).collect();
+            if !Execution::leave(&mut parts, self.chunks, &mut self.records) {
+                return;
+            }
+            sink.take(&self.records);
+            self.records.clear();
+            self.chunks += 1;
+        }
+    }
+
+    /// All that have not left follow; without somewhere to go, they are returned.
+    pub(crate) fn let_all_leave<Q>(&mut self, execution: &mut Execution<Q>) -> Vec<FlowRecord> {
+        let Some(sink) = &mut self.sink else { return execution.flow_records() };
+        for chunk in self.chunks..execution.chunks() {
+            execution.take_records(chunk, &mut self.records);
+            sink.take(&self.records);
+            self.records.clear();
+        }
+        Vec::new()
+    }
+}
 
 /// Duties and observers of the whole run.
 pub(crate) struct Central<'a> {
@@ -30,6 +74,7 @@ pub(crate) struct Central<'a> {
     /// Packets lost.
     pub(crate) lost: Trace,
     pub(crate) tap: Option<&'a mut dyn Tap>,
+    pub(crate) leaving: Leaving<'a>,
     /// Somebody wants the run to end.
     pub(crate) stop: bool,
     pub(crate) meeting: Meeting<'a>,
@@ -53,6 +98,7 @@ impl<'a> Central<'a> {
             group_sums: vec![GroupSums::default(); spec.groups.len()],
             lost: Trace::new(),
             tap: None,
+            leaving: Leaving::default(),
             stop: false,
             watch: PfcWatch::default(),
             meeting,
@@ -79,6 +125,9 @@ impl<'a> Central<'a> {
         let settles = pulse.barrier < end;
         let news = whole.settle_barriers(barriers, settles.then_some(end));
         let told = self.take_note(whole, notes, news, settles);
+        if !self.meeting.several() {
+            self.leaving.let_leave(self.spec, whole);
+        }
         if told { self.pulse(whole.pulse(&[])) } else { pulse }
     }
 

@@ -61,19 +61,30 @@ struct UnderWay {
     ended: bool,
 }
 
+/// The flows of a run that are followed: the largest messages of the foreground and the background alike, of equal ones the first,
+/// and those that are named.
+pub fn followed(spec: &SimSpec) -> Vec<u32> {
+    if !spec.observe.follows_any() || spec.observe.sampling().is_none() {
+        return Vec::new();
+    }
+    let (count, messages) = (spec.observe.flows as usize, spec.graph.messages());
+    let named = spec.observe.follow.iter().copied().filter(|&m| (m as usize) < messages.len());
+    let mut order: Vec<u32> = (0..messages.len() as u32).collect();
+    order.sort_by_key(|&m| (Reverse(messages[m as usize].size), m));
+    order.into_iter().take(count).chain(named).collect()
+}
+
 impl Followed {
-    /// The largest messages of the foreground and the background alike, of equal ones the first, and those that are named;
-    /// nothing if none is to be followed.
+    /// Those of the run; nothing if none is to be followed.
     pub(crate) fn new(spec: &SimSpec) -> Option<Self> {
-        let (count, messages) = (spec.observe.flows as usize, spec.graph.messages());
-        let named = spec.observe.follow.iter().copied().filter(|&m| (m as usize) < messages.len());
-        if !spec.observe.follows_any() || spec.observe.sampling().is_none() {
-            return None;
-        }
-        let mut order: Vec<u32> = (0..messages.len() as u32).collect();
-        order.sort_by_key(|&m| (Reverse(messages[m as usize].size), m));
-        let flows = order.into_iter().take(count).chain(named).map(|m| (m, None)).collect();
-        Some(Followed { flows, parts: BTreeMap::new(), arrived: BTreeMap::new(), room: Vec::new() })
+        let follows = spec.observe.follows_any() && spec.observe.sampling().is_some();
+        let flows = followed(spec).into_iter().map(|flow| (flow, None)).collect();
+        follows.then(|| Followed {
+            flows,
+            parts: BTreeMap::new(),
+            arrived: BTreeMap::new(),
+            room: Vec::new(),
+        })
     }
 
     /// At the sender: a message was posted to these queue pairs, with those of the receiver.

@@ -1,9 +1,9 @@
 //! What the state of a run weighs: sizes of its pieces, known before it runs, and what its parts had grown to in the end.
 
-use pathweave_execution::{Connection, Connections, Execution};
+use pathweave_execution::{Connection, Connections, Execution, messages_in_a_chunk};
 use pathweave_fabric::Fabric;
 use pathweave_policy::AnyPolicy;
-use pathweave_results::{EventRecord, FlowRecord, LinkTotals, NodeInfo, SeriesSample};
+use pathweave_results::{EventRecord, FlowFigures, FlowRecord, LinkTotals, NodeInfo, SeriesSample};
 use pathweave_transport::Endpoint;
 
 use crate::host::{Content, Host};
@@ -22,11 +22,15 @@ pub struct Footprint {
 impl Footprint {
     /// Counts what the messages of a run need. Nothing else of the run is made.
     pub fn of(spec: &SimSpec) -> Self {
-        let connections =
-            Connections::<QueuePair>::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
-        let lasting = connections.iter().filter(|connection| connection.messages_left() > 1).count();
-        Footprint { connections: connections.len() as u64, lasting_connections: lasting as u64 }
+        let service = |group| &spec.scheme_of(group).scheme.service;
+        let (connections, lasting_connections) = Connections::<QueuePair>::count(&spec.graph, service);
+        Footprint { connections, lasting_connections }
     }
+}
+
+/// Whether records of flows can leave before the run is over: parts of jobs and activities are needed to its end.
+pub fn flows_can_leave(spec: &SimSpec) -> bool {
+    spec.graph.jobs().is_empty() && spec.graph.labels().is_empty()
 }
 
 /// Bytes of the pieces that a run is made of, each as the compiler lays it out.
@@ -56,12 +60,14 @@ pub struct Sizes {
     pub message: usize,
     /// What each part of a run keeps of a connection that is not open.
     pub connection: usize,
-    /// A connection in the table by which connections are found while they are counted.
-    pub known_connection: usize,
     /// The numbers of the queue pairs of a connection.
     pub connection_numbers: usize,
+    /// Messages whose records leave together; a number, not bytes.
+    pub leaving_together: usize,
     /// The record of a message.
     pub flow_record: usize,
+    /// What is kept of it when its record has left.
+    pub flow_figures: usize,
     /// The record of a directed link, without its name.
     pub link_record: usize,
     /// The record of a host or switch, without its name.
@@ -75,14 +81,15 @@ pub struct Sizes {
 impl Sizes {
     /// Those of a run.
     pub fn of(spec: &SimSpec) -> Self {
+        let messages = spec.graph.messages().len();
         match spec.switch.classes() {
-            0..=2 => Sizes::of_width::<2>(),
-            3..=4 => Sizes::of_width::<4>(),
-            _ => Sizes::of_width::<8>(),
+            0..=2 => Sizes::of_width::<2>(messages),
+            3..=4 => Sizes::of_width::<4>(messages),
+            _ => Sizes::of_width::<8>(messages),
         }
     }
 
-    fn of_width<const C: usize>() -> Self {
+    fn of_width<const C: usize>(messages: usize) -> Self {
         Sizes {
             port: Fabric::<Content, C>::PORT_BYTES,
             node: Fabric::<Content, C>::NODE_BYTES,
@@ -96,9 +103,10 @@ impl Sizes {
             in_flight: Endpoint::<AnyPolicy>::IN_FLIGHT_BYTES,
             message: Execution::<QueuePair>::MESSAGE_BYTES,
             connection: size_of::<Connection<QueuePair>>(),
-            known_connection: Connections::<QueuePair>::KNOWN_BYTES,
             connection_numbers: size_of::<[u32; 2]>(),
+            leaving_together: messages_in_a_chunk(messages),
             flow_record: size_of::<FlowRecord>(),
+            flow_figures: FlowFigures::FINISHED_BYTES,
             link_record: size_of::<LinkTotals>(),
             node_record: size_of::<NodeInfo>(),
             sample: size_of::<SeriesSample>(),

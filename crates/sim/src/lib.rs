@@ -53,7 +53,8 @@ mod window;
 mod work;
 
 pub use capture::{Capture, CaptureFilter, Frames};
-pub use footprint::{Footprint, Sizes, Weight};
+pub use followed::followed;
+pub use footprint::{Footprint, Sizes, Weight, flows_can_leave};
 pub use ideal::{ideal_fct, message_wire_bytes};
 pub use monitor::{Control, Monitor, Quiet, Snapshot};
 pub use opening::full_and_ack_bytes;

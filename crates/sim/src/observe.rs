@@ -206,14 +206,15 @@ impl<const C: usize> Whole<'_, '_, C> {
     /// The fabric has lost packets: their senders, of those that are here, take note of it. Returns which flows they belonged to.
     pub(crate) fn note_lost(&mut self, log: &[FabricEvent<Content>]) -> Vec<LostOf> {
         let lost = (0..).zip(log).filter_map(|(place, event)| match &event.kind {
-            FabricEventKind::Dropped { header, content, .. } => Some((place, header, content)),
+            FabricEventKind::Dropped { header, content, .. } => Some((place, event.time, header, content)),
             FabricEventKind::Paused(_) | FabricEventKind::Resumed(_) => None,
         });
-        lost.filter_map(|(place, header, content)| Some((place, self.lost(header, content)?))).collect()
+        lost.filter_map(|(place, at, header, content)| Some((place, self.lost(at, header, content)?)))
+            .collect()
     }
 
     /// A packet of a sender that is here was lost. Returns the flow it belonged to, if it was of one.
-    fn lost(&mut self, header: &Header, content: &Content) -> Option<u32> {
+    fn lost(&mut self, at: Time, header: &Header, content: &Content) -> Option<u32> {
         let sender = self.at(header.src())?;
         let flow = match content.body {
             Body::Rd(data) => {
@@ -227,9 +228,7 @@ impl<const C: usize> Whole<'_, '_, C> {
             }
             _ => return None,
         };
-        if let Some(record) = sender.traffic.execution.record_mut(flow) {
-            record.dropped_packets += 1;
-        }
+        sender.traffic.execution.dropped(flow, at);
         Some(flow)
     }
 

@@ -10,7 +10,7 @@ use pathweave_results::{
 };
 use pathweave_units::{HostId, Rate, Time};
 
-use crate::central::Central;
+use crate::central::{Central, Leaving};
 use crate::departures::{self, DepartureLog};
 use crate::digest::{Trace, digest};
 use crate::edge;
@@ -103,7 +103,7 @@ impl Central<'_> {
         })?;
         let spec = self.spec;
         let links = links(whole, &all, end);
-        let joined = whole.join(&all.executions, end);
+        let joined = whole.join(&all.executions, end, &mut self.leaving);
         let sets = match &spec.routing {
             RouteChoice::Switches | RouteChoice::SenderSwitches(_) | RouteChoice::NextHops(_) => None,
             RouteChoice::Sources(sets) => Some(&**sets),
@@ -146,6 +146,7 @@ impl Central<'_> {
             middleboxes: edge::totals(&spec.topology, middlebox),
             departures,
             flows: joined.flows,
+            streamed: None,
         };
         Some((result, all.weight))
     }
@@ -230,7 +231,7 @@ impl<const C: usize> Whole<'_, '_, C> {
     }
 
     /// What the parts know of the workload up to `end`, put together with what those of other ranks do. It is taken from them.
-    fn join(&mut self, others: &[Vec<u8>], end: Time) -> Joined {
+    fn join(&mut self, others: &[Vec<u8>], end: Time, leaving: &mut Leaving<'_>) -> Joined {
         let (first, rest) = self.shards.split_first_mut().expect("there is a part");
         let execution = &mut first.traffic.execution;
         rest.iter_mut().for_each(|other| execution.join(&mut other.traffic.execution));
@@ -245,7 +246,7 @@ impl<const C: usize> Whole<'_, '_, C> {
             activities: execution.activity_records(end),
             critical: execution.critical_steps(),
             jobs: execution.job_records(),
-            flows: execution.flow_records(),
+            flows: leaving.let_all_leave(execution),
         }
     }
 }

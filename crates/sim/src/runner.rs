@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pathweave_crew::{Rounds, make_all, with_crew};
 use pathweave_execution::Connections;
-use pathweave_results::{EndReason, RunResult};
+use pathweave_results::{EndReason, FlowSink, RunResult};
 use pathweave_units::{Duration, Time};
 
 use crate::calendar::Calendar;
@@ -94,6 +94,18 @@ impl<'a> Simulation<'a> {
         self
     }
 
+    /// Hands the records of flows to `sink`, in order, each as soon as nothing can happen any more to it and those before it. The
+    /// result has none then.
+    #[must_use]
+    pub fn recorded_by(mut self, sink: &'a mut dyn FlowSink) -> Self {
+        match &mut self.0 {
+            Width::Two(runner) => runner.central.leaving.sink = Some(sink),
+            Width::Four(runner) => runner.central.leaving.sink = Some(sink),
+            Width::Eight(runner) => runner.central.leaving.sink = Some(sink),
+        }
+        self
+    }
+
     /// Runs its first window and no more, for what only a run can refuse. No records are made.
     pub fn try_out(self) {
         match self.0 {
@@ -142,6 +154,12 @@ impl<'a> RankSimulation<'a> {
     #[must_use]
     pub fn watched_by(self, tap: &'a mut dyn Tap) -> Self {
         RankSimulation(self.0.watched_by(tap))
+    }
+
+    /// Hands the records of all flows to `sink` at the end, where rank 0 is. The result has none then.
+    #[must_use]
+    pub fn recorded_by(self, sink: &'a mut dyn FlowSink) -> Self {
+        RankSimulation(self.0.recorded_by(sink))
     }
 
     /// Runs it to its end. Rank 0 has the result. The monitor of any rank can end the run, and sees how far all have come.

@@ -156,11 +156,15 @@ pub struct Message {
 }
 
 impl Message {
+    /// No other message has its (src, dst, group, stream).
+    pub const fn has_own_stream(&self) -> bool {
+        self.stream & OWN != 0
+    }
     /// The processes it is between: their numbers on the sending and on the receiving host. (0, 0) unless the workload
     /// says otherwise.
     pub const fn processes(&self) -> (u16, u16) {
         let mask = (1 << PROCESS_BITS) - 1;
-        if self.stream & OWN != 0 {
+        if self.has_own_stream() {
             return (0, 0);
         }
         ((self.stream >> PROCESS_BITS & mask) as u16, (self.stream & mask) as u16)

@@ -31,7 +31,7 @@ pub(crate) struct CheckArgs {
 pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
     let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
     let mut prepared = loaded.draft()?;
-    let process = memory::process(&args.threads.of(&prepared.spec, 1));
+    let process = memory::process(&args.threads.of(&prepared.spec, 1), false);
     if args.memory {
         let memory = prepared.memory_in(process);
         let available = available_bytes();

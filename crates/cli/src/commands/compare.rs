@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::{Names, default_folder, output, safe_name, scheme_names};
 use crate::batch::{Batch, in_threads};
-use crate::execute::{Finished, execute};
+use crate::execute::{Finished, Seers, execute};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::landing;
@@ -394,10 +394,12 @@ fn run_all(
         let mut slot = slots[index].lock().expect("no thread panics while it holds the lock");
         let (traces, result) = &mut *slot;
         let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
+        // Their common report compares records.
+        let seers = Seers { tap, flows: None };
         let made = room
             .admit(&run.prepared, |spec| cores.of(spec, planned.len()))
             .map_err(|why| why.of(&planned[index].0))
-            .and_then(|(spec, _taken)| execute(&run.loaded, &spec, progress(index), interrupt, tap));
+            .and_then(|(spec, _taken)| execute(&run.loaded, &spec, progress(index), interrupt, seers));
         if made.is_err() {
             // Nothing is written then, so the others need not go on.
             interrupt.request();

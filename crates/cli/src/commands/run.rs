@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{default_folder, output};
-use crate::execute::{Finished, execute, execute_among};
+use crate::execute::{Finished, Seers, execute, execute_among};
 use crate::failure::{Failure, NOT_USABLE, Outcome};
+use crate::flow_stream::FlowStream;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::memory;
@@ -51,7 +52,7 @@ fn alone(args: &RunArgs) -> Result<Outcome, Failure> {
     let mut desk = Desk::new(args, &ready)?;
     let interrupt = Interrupt::listen()?;
     let progress = desk.start();
-    let finished = execute(&ready.loaded, &ready.spec, progress, &interrupt, desk.tap())?;
+    let finished = execute(&ready.loaded, &ready.spec, progress, &interrupt, desk.seers())?;
     desk.write(args, &finished)
 }
 
@@ -64,13 +65,14 @@ fn among(args: &RunArgs, company: &mut Company) -> Result<Outcome, Failure> {
         let interrupt = Interrupt::listen_quietly()?;
         let mut blind = Blind;
         let tap = args.traces.shows_packets().then_some(&mut blind as &mut dyn Tap);
-        execute_among(company, &ready.loaded, &ready.spec, RunProgress::silent(), &interrupt, tap)?;
+        let seers = Seers { tap, ..Seers::default() };
+        execute_among(company, &ready.loaded, &ready.spec, RunProgress::silent(), &interrupt, seers)?;
         return Ok(company.outcome(None));
     };
     desk.reporter.say(&format!("note: {}", company.table()));
     let interrupt = Interrupt::listen()?;
     let progress = desk.start();
-    let finished = execute_among(company, &ready.loaded, &ready.spec, progress, &interrupt, desk.tap())?;
+    let finished = execute_among(company, &ready.loaded, &ready.spec, progress, &interrupt, desk.seers())?;
     let outcome = desk.write(args, &finished.expect("rank 0 has the result"));
     // The others need not know what could not be written.
     company.outcome(Some(*outcome.as_ref().unwrap_or(&Outcome::Command(NOT_USABLE))));
@@ -98,7 +100,10 @@ impl Ready {
         let prepared = loaded.draft()?;
         let spec = args.threads.of(&prepared.spec, sharing);
         if !args.force
-            && let Some(why) = memory::refusal(&prepared.memory_in(memory::process(&spec)), processes)
+            && let Some(why) = memory::refusal(
+                &prepared.memory_in(memory::process(&spec, args.traces.shows_flows())),
+                processes,
+            )
         {
             return Err(Failure::Input(format!("{why}; --force runs it anyway")));
         }
@@ -111,6 +116,8 @@ impl Ready {
 struct Desk {
     target: PathBuf,
     folder: ResultFolder,
+    /// Nothing where records are needed as a whole.
+    flows: Option<FlowStream>,
     traces: Traces,
     tell: fn(&str),
     reporter: Reporter,
@@ -130,6 +137,10 @@ impl Desk {
             let what = "--json and a file named - would both be standard output; name a file for one";
             return Err(Failure::Input(what.to_owned()));
         }
+        let flows = match args.traces.shows_flows() {
+            true => None,
+            false => FlowStream::open(&folder, spec).map_err(output)?,
+        };
         let reporter = Reporter::new(&args.talk);
         for note in &ready.notes {
             reporter.say(&format!("note: {note}"));
@@ -139,6 +150,7 @@ impl Desk {
         Ok(Desk {
             target,
             folder,
+            flows,
             traces,
             tell: if to_stdout { terminal::note } else { terminal::out },
             reporter,
@@ -151,8 +163,11 @@ impl Desk {
         self.reporter.start(&self.name, self.name.len()).telling(&self.live, 0)
     }
 
-    fn tap(&mut self) -> Option<&mut dyn Tap> {
-        self.traces.capture.as_mut().map(|capture| capture as &mut dyn Tap)
+    fn seers(&mut self) -> Seers<'_> {
+        Seers {
+            tap: self.traces.capture.as_mut().map(|capture| capture as &mut dyn Tap),
+            flows: self.flows.take(),
+        }
     }
 
     fn write(self, args: &RunArgs, finished: &Finished) -> Result<Outcome, Failure> {

@@ -11,7 +11,7 @@ use super::args::RunArgs;
 use super::temporary::Temporary;
 use super::up::Planned;
 use crate::commands::{changes, default_folder, json, output};
-use crate::execute::{Finished, execute};
+use crate::execute::{Finished, Seers, execute};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::options::Threads;
@@ -35,7 +35,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let mut runs = vec![real];
     if args.simulate && !interrupt.requested() {
         let progress = reporter.start("simulated", LABEL_WIDTH);
-        let mut simulated = execute(&loaded, &Threads::default().of(spec, 1), progress, &interrupt, None)?;
+        let mut simulated =
+            execute(&loaded, &Threads::default().of(spec, 1), progress, &interrupt, Seers::default())?;
         rename(&mut simulated, "simulated");
         rename(&mut runs[0], "lab");
         // What others are compared with comes first.

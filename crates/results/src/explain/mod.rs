@@ -40,11 +40,10 @@ pub enum ExplainError {
 
 /// What limited a run and which faults it met, briefly: of what is in memory anyway, in few more bytes a flow.
 pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
-    let flows = ["role", "slowdown", "status", "timeouts"];
     let links =
         ["from", "to", "from_node", "tier", "direction", "tx_bytes", "utilisation_ratio", "dropped_packets"];
     let found = findings::Run {
-        flows: Table::of(run, columns::FLOWS, &run.flows, &flows),
+        flows: Table::of_flows(&run.figures(), run.of_packets(()).is_some()),
         links: Table::of(run, columns::LINKS, &run.links, &links),
         events: Table::of(run, columns::EVENTS, &run.events, findings::EVENT_COLUMNS),
     };

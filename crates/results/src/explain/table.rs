@@ -9,7 +9,8 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
 use crate::columns::{Column, Get};
-use crate::records::RunResult;
+use crate::figures::{Finished, FlowFigures};
+use crate::records::{FlowStatus, RunResult};
 
 /// Columns by name; all of one length.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +80,24 @@ impl Table {
             table.numbers.insert(column.name.to_owned(), numbers);
         }
         table
+    }
+
+    /// What a run keeps of the flows that are measured, in the columns of `flows.parquet`; of timeouts none if there were no packets.
+    pub(super) fn of_flows(figures: &FlowFigures, of_packets: bool) -> Table {
+        let groups = figures.foreground();
+        let finished = || groups.iter().flat_map(|group| &group.finished);
+        let open: u64 = groups.iter().map(|group| group.unfinished + group.failed).sum();
+        let nothing = || std::iter::repeat_n(f64::NAN, open as usize);
+        let slowdowns = finished().map(|flow| flow.slowdown().unwrap_or(f64::NAN)).chain(nothing()).collect();
+        let timeouts = |flow: &Finished| if of_packets { f64::from(flow.timeouts) } else { f64::NAN };
+        let timeouts: Vec<f64> = finished().map(timeouts).chain(nothing()).collect();
+        let words = [FlowStatus::Finished, FlowStatus::Unfinished].map(|status| status.name().to_owned());
+        let status = finished().map(|_| 0).chain(std::iter::repeat_n(1, open as usize)).collect();
+        Table {
+            rows: timeouts.len(),
+            numbers: [("slowdown".to_owned(), slowdowns), ("timeouts".to_owned(), timeouts)].into(),
+            texts: [("status".to_owned(), Texts { all: words.into(), of: status })].into(),
+        }
     }
 
     /// The number of a column in a row; not a number where there is none.

@@ -2,6 +2,7 @@
 
 use super::situation::Situation;
 use super::verdict::{Measure, three_digits};
+use crate::figures::{Finished, values};
 use crate::human::Quantity;
 use crate::records::{FlowRecord, FlowStatus, RunResult};
 
@@ -112,15 +113,18 @@ fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
 }
 
-/// Points of the curve of a run: value and share.
+/// Points of the curve of a run: value and share. When flows arrived is known of runs only whose records are at hand, as those of
+/// comparisons are.
 fn curve(run: &RunResult, measure: Measure) -> Vec<(f64, f64)> {
+    let figures = run.figures();
+    let flows = figures.foreground();
+    let count = flows.iter().map(|group| group.count).sum::<u64>() as f64;
     let done = |flow: &&FlowRecord| flow.status == FlowStatus::Finished;
-    let count = run.foreground().count() as f64;
     let mut values: Vec<f64> = match measure {
         Measure::Completion => {
             run.foreground().filter(done).filter_map(|f| f.finish_ps).map(|t| t as f64 / 1e3).collect()
         }
-        Measure::TailSlowdown => run.foreground().filter(done).filter_map(FlowRecord::slowdown).collect(),
+        Measure::TailSlowdown => values(&flows, Finished::slowdown),
     };
     values.sort_unstable_by(f64::total_cmp);
     let n = values.len();

@@ -3,20 +3,17 @@
 use serde::Serialize;
 
 use super::{Budget, rounded};
-use crate::columns::ns;
+use crate::figures::{Finished, FlowFigures, OfGroup, degrees, values};
 use crate::human::Quantity;
-use crate::records::{FlowRecord, FlowStatus, RunResult};
+use crate::records::RunResult;
 
 /// A figure of a flow whose distribution is drawn.
 struct Measure {
     name: &'static str,
     title: &'static str,
     quantity: Quantity,
-    get: fn(&FlowRecord) -> Option<f64>,
-}
-
-fn if_finished(flow: &FlowRecord, value: Option<f64>) -> Option<f64> {
-    value.filter(|_| flow.status == FlowStatus::Finished)
+    /// Of some groups of flows.
+    values: fn(&[&OfGroup]) -> Vec<f64>,
 }
 
 const MEASURES: [Measure; 4] = [
@@ -24,25 +21,25 @@ const MEASURES: [Measure; 4] = [
         name: "fct_ns",
         title: "Flow completion time",
         quantity: Quantity::TimeNs,
-        get: |f| if_finished(f, f.fct_ps().map(ns)),
+        values: |groups| values(groups, Finished::fct_ns),
     },
     Measure {
         name: "slowdown",
         title: "Slowdown",
         quantity: Quantity::Plain,
-        get: |f| if_finished(f, f.slowdown()),
+        values: |groups| values(groups, Finished::slowdown),
     },
     Measure {
         name: "goodput_bps",
         title: "Goodput",
         quantity: Quantity::RateBps,
-        get: |f| if_finished(f, f.goodput_bps()),
+        values: |groups| values(groups, Finished::goodput_bps),
     },
     Measure {
         name: "ooo_degree_packets",
         title: "Out-of-order degree",
         quantity: Quantity::Count,
-        get: |f| Some(f64::from(f.ooo_degree_max)),
+        values: degrees,
     },
 ];
 
@@ -62,14 +59,13 @@ pub(super) struct Cdf {
 }
 
 /// Of all flows, or those of the foreground where there is a background, and of each group where there are several.
-pub(super) fn cdfs(run: &RunResult, budget: &Budget) -> Vec<Cdf> {
+pub(super) fn cdfs(run: &RunResult, figures: &FlowFigures, budget: &Budget) -> Vec<Cdf> {
     let mut out = Vec::new();
     for measure in &MEASURES {
-        out.push(cdf(measure, String::new(), run.foreground(), budget.points));
+        out.push(cdf(measure, String::new(), &figures.foreground(), budget.points));
         if run.info.groups.len() > 1 {
             for (group, name) in (0u16..).zip(&run.info.groups).take(budget.groups) {
-                let flows = run.flows.iter().filter(|f| f.group == group);
-                out.push(cdf(measure, name.clone(), flows, budget.points));
+                out.push(cdf(measure, name.clone(), &figures.group(group), budget.points));
             }
         }
     }
@@ -77,13 +73,8 @@ pub(super) fn cdfs(run: &RunResult, budget: &Budget) -> Vec<Cdf> {
     out
 }
 
-fn cdf<'a>(
-    measure: &Measure,
-    group: String,
-    flows: impl Iterator<Item = &'a FlowRecord>,
-    points: usize,
-) -> Cdf {
-    let mut values: Vec<f64> = flows.filter_map(measure.get).collect();
+fn cdf(measure: &Measure, group: String, flows: &[&OfGroup], points: usize) -> Cdf {
+    let mut values = (measure.values)(flows);
     values.sort_unstable_by(f64::total_cmp);
     let ranks = ranks(values.len(), points);
     Cdf {

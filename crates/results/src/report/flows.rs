@@ -1,19 +1,15 @@
 //! Single flows to look at: the slowest, and a random sample of the rest. However many flows a run has, the page holds
 //! no more than the budget.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use pathweave_units::Rng;
 use serde::Serialize;
 
 use super::frames::Watched;
 use super::{Budget, rounded};
 use crate::columns::ns;
-use crate::records::{FlowRecord, RunResult};
-
-/// Seed of the sample: the same flows are picked every time.
-const SEED: u64 = 0x7061_7468;
+use crate::figures::Sample;
+use crate::records::FlowRecord;
 
 /// Flows, a list a figure.
 #[derive(Debug, Default, Serialize)]
@@ -43,23 +39,22 @@ pub(super) struct Flows {
 
 /// The flows of a run to look at: the slowest, those watched, and others.
 pub(super) fn flows(
-    run: &RunResult,
+    sample: &Sample,
     watched: &[Watched],
     labels: &BTreeMap<u32, u32>,
     budget: &Budget,
 ) -> Flows {
-    let slowest = slowest(&run.flows, budget.flows / 10);
-    let mut taken: BTreeSet<usize> = slowest.iter().copied().collect();
-    let mut picked = slowest.clone();
-    let watched = watched.iter().map(|w| w.flow() as usize).filter(|&flow| flow < run.flows.len());
-    for flow in watched.chain(reservoir(run.flows.len(), budget.flows)) {
-        if taken.insert(flow) {
-            picked.push(flow);
-        }
+    let slowest: Vec<&FlowRecord> = sample.slowest().take(budget.flows / 10).collect();
+    let is_shown = |flow: &&FlowRecord| watched.iter().any(|w| w.flow() == flow.flow);
+    let mut others: BTreeMap<u32, &FlowRecord> =
+        sample.seen.iter().filter(is_shown).map(|flow| (flow.flow, flow)).collect();
+    // The sample comes in no order: a part of it is one, too.
+    others.extend(sample.picked.iter().take(budget.flows).map(|flow| (flow.flow, flow)));
+    for flow in &slowest {
+        others.remove(&flow.flow);
     }
-    picked[slowest.len()..].sort_unstable();
-    let mut out = Flows { of: run.flows.len(), slowest: slowest.len(), ..Flows::default() };
-    for flow in picked.into_iter().map(|i| &run.flows[i]) {
+    let mut out = Flows { of: sample.of, slowest: slowest.len(), ..Flows::default() };
+    for flow in slowest.into_iter().chain(others.into_values()) {
         out.flow.push(flow.flow);
         out.group.push(flow.group);
         out.scheme.push(flow.scheme);
@@ -78,62 +73,4 @@ pub(super) fn flows(
         out.status.push(flow.status.name());
     }
     out
-}
-
-/// The `count` flows with the largest slowdown, largest first; of equal ones the first.
-fn slowest(flows: &[FlowRecord], count: usize) -> Vec<usize> {
-    // Slowdowns are positive, and positive numbers are in the order of their bits.
-    let key = |i: usize| flows[i].slowdown().map(|s| (Reverse(s.to_bits()), i));
-    let mut kept = std::collections::BinaryHeap::new();
-    for key in (0..flows.len()).filter_map(key) {
-        if kept.len() < count {
-            kept.push(key);
-        } else if kept.peek().is_some_and(|least| key < *least) {
-            kept.pop();
-            kept.push(key);
-        }
-    }
-    kept.into_sorted_vec().into_iter().map(|(_, i)| i).collect()
-}
-
-/// `count` of `of` numbers, each as likely as any other (J. S. Vitter, "Random Sampling with a Reservoir", 1985,
-/// algorithm R).
-fn reservoir(of: usize, count: usize) -> Vec<usize> {
-    let mut rng = Rng::for_component(SEED, "report flows", 0);
-    let mut kept: Vec<usize> = (0..of.min(count)).collect();
-    for i in count..of {
-        let place = rng.below(i as u32 + 1) as usize;
-        if let Some(kept) = kept.get_mut(place) {
-            *kept = i;
-        }
-    }
-    kept
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_sample_is_the_same_every_time_and_even() {
-        let sample = reservoir(100_000, 2_000);
-        assert_eq!(sample, reservoir(100_000, 2_000));
-        assert_eq!(sample.iter().collect::<BTreeSet<_>>().len(), 2_000);
-        // 200 expected in each tenth, standard deviation below 14.
-        for tenth in 0..10 {
-            let inside = sample.iter().filter(|&&i| i / 10_000 == tenth).count();
-            assert!((140..260).contains(&inside), "{inside} of tenth {tenth}");
-        }
-        assert_eq!(reservoir(3, 10), [0, 1, 2]);
-    }
-
-    #[test]
-    fn the_slowest_come_first() {
-        let flow = |fct_ps| FlowRecord { finish_ps: Some(fct_ps), ideal_fct_ps: 10, ..FlowRecord::default() };
-        let mut flows: Vec<_> = [30, 90, 20, 90, 50].map(flow).to_vec();
-        flows.push(FlowRecord::default());
-        assert_eq!(slowest(&flows, 3), [1, 3, 4]);
-        assert_eq!(slowest(&flows, 10), [1, 3, 4, 0, 2]);
-        assert_eq!(slowest(&flows, 0), [0usize; 0]);
-    }
 }

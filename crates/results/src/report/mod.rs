@@ -21,6 +21,8 @@ mod series;
 mod tables;
 mod timeline;
 
+use crate::figures::PICKED;
+
 pub use page::html;
 
 /// Bounds on what a report holds. They are for all runs together: more runs, less of each.
@@ -63,7 +65,7 @@ impl Budget {
             groups: if runs <= 8 { 12 } else { 2 },
             links: (16_000 / runs).min(4_000),
             cells: 1_600_000 / runs,
-            flows: (6_000 / runs).clamp(50, 3_000),
+            flows: (6_000 / runs).clamp(50, PICKED),
             jobs: (1_600 / runs).clamp(20, 400),
             hosts: (512 / runs).clamp(8, 64),
             bars: (32_000 / runs).clamp(400, 16_000),

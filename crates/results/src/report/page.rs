@@ -1,5 +1,7 @@
 //! The page: template, assets, tables and data put together.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::Budget;
@@ -17,6 +19,7 @@ use super::series::{Chart, charts};
 use super::tables::html_table;
 use super::timeline::{Timeline, timeline};
 use crate::collectives::CollectiveRecord;
+use crate::figures::FlowFigures;
 use crate::grid;
 use crate::records::RunResult;
 use crate::summary::Summary;
@@ -56,9 +59,10 @@ struct RunPictures<'a> {
 pub fn html(runs: &[(&RunResult, &Summary)]) -> String {
     assert!(!runs.is_empty(), "a report needs a run");
     let collectives: Vec<_> = runs.iter().map(|(run, _)| collectives::by_exposure(run)).collect();
+    let figures: Vec<_> = runs.iter().map(|(run, _)| run.figures()).collect();
     let mut budget = Budget::for_runs(runs.len());
     loop {
-        let page = page(runs, &collectives, &budget);
+        let page = page(runs, &figures, &collectives, &budget);
         if page.len() <= MOST_BYTES || budget.points < 8 {
             return page;
         }
@@ -66,11 +70,17 @@ pub fn html(runs: &[(&RunResult, &Summary)]) -> String {
     }
 }
 
-fn page(runs: &[(&RunResult, &Summary)], collectives: &[Vec<CollectiveRecord>], budget: &Budget) -> String {
+fn page(
+    runs: &[(&RunResult, &Summary)],
+    figures: &[Cow<'_, FlowFigures>],
+    collectives: &[Vec<CollectiveRecord>],
+    budget: &Budget,
+) -> String {
     let pictures: Vec<RunPictures> = runs
         .iter()
+        .zip(figures)
         .zip(collectives)
-        .map(|((run, summary), of_run)| pictures(run, summary, of_run, budget))
+        .map(|(((run, summary), figures), of_run)| pictures(run, summary, (figures, of_run), budget))
         .collect();
     let summaries: Vec<Summary> = runs.iter().map(|(_, summary)| shortened(summary, budget)).collect();
     let scenarios =
@@ -90,7 +100,7 @@ fn page(runs: &[(&RunResult, &Summary)], collectives: &[Vec<CollectiveRecord>], 
 fn pictures<'a>(
     run: &'a RunResult,
     summary: &Summary,
-    collectives: &[CollectiveRecord],
+    (figures, collectives): (&FlowFigures, &[CollectiveRecord]),
     budget: &Budget,
 ) -> RunPictures<'a> {
     let (fabric, rows) = fabric(run, budget);
@@ -101,9 +111,9 @@ fn pictures<'a>(
         simulated_ns: super::rounded(crate::columns::ns(run.info.simulated_ps)),
         groups: &run.info.groups,
         schemes: &run.info.schemes,
-        cdfs: cdfs(run, budget),
+        cdfs: cdfs(run, figures, budget),
         charts: charts(run, budget),
-        flows: flows(run, &frames.flows, &labels, budget),
+        flows: flows(&figures.sample, &frames.flows, &labels, budget),
         fabric,
         frames,
         pauses: tree(run, budget),

@@ -35,7 +35,11 @@ pub(super) fn memory(spec: &SimSpec, footprint: &Footprint, routes: f64, process
         part("routes", routes, "routes and paths"),
         part("flows", UNDER_WAY * connections as f64, "messages under way, if all connections have one"),
         part("records", records, "records of flows, links and nodes"),
-        part("results", REPORT + SUMMARY_OF_A_FLOW * messages as f64, "the report while it is written"),
+        part(
+            "results",
+            REPORT + (SUMMARY_OF_A_FLOW + sizes.flow_figures as f64) * messages as f64,
+            "the report while it is written",
+        ),
     ];
     let total_bytes = parts.iter().map(|part| part.bytes).sum();
     Memory { threads: 1, parts, total_bytes }

@@ -11,6 +11,7 @@ mod ways;
 
 use std::num::NonZeroU16;
 
+use pathweave_results::FlowFile;
 use pathweave_sim::{Fidelity, Footprint, RouteChoice, SimSpec, Sizes};
 use pathweave_topo::Routing;
 use pathweave_units::Time;
@@ -49,14 +50,18 @@ pub struct Process {
     pub threads: NonZeroU16,
     /// What the process takes without the run, bytes.
     pub own_bytes: u64,
+    /// Whether the records of all flows are kept, as comparisons and programs that use them do. A single run of the program writes
+    /// them as they become known, unless they are parts of activities.
+    pub keeps_records: bool,
 }
 
 impl Process {
     /// What the program takes before it has read anything, bytes: most of it its own text as far as it has been touched.
     pub const USUAL_OWN_BYTES: u64 = 12_000_000;
 
-    /// One thread of the program.
-    pub const ONE_THREAD: Process = Process { threads: NonZeroU16::MIN, own_bytes: Process::USUAL_OWN_BYTES };
+    /// One thread of a program that keeps records.
+    pub const ONE_THREAD: Process =
+        Process { threads: NonZeroU16::MIN, own_bytes: Process::USUAL_OWN_BYTES, keeps_records: true };
 }
 
 /// Bytes that a host allocates before it has sent anything: the key to its memory. A test weighs it.
@@ -78,8 +83,8 @@ const REPORT: f64 = 6e6;
 /// What a run and its report touch of the program and its libraries, beyond what is resident when the program starts: the
 /// smallest run takes 14 MB more than `--version`, and 6 MB of that are [`REPORT`]. Measured, release and debug alike.
 const AT_WORK: f64 = 8e6;
-/// Lists of figures of each flow that the summary is made of.
-const SUMMARY_OF_A_FLOW: f64 = 6.0 * 8.0;
+/// The list of a figure of each flow while its percentiles are found, and the same by size, where lists grow.
+const SUMMARY_OF_A_FLOW: f64 = 2.0 * 8.0;
 
 impl Memory {
     /// Of a run in this process. `routing` is that of the whole topology; `completion` is before the end of any run.
@@ -125,7 +130,9 @@ impl Memory {
         let hosts_at_rest = count(hosts, sizes.host) + IDLE_HOST_HEAP * hosts as f64;
         let of_connections =
             count(connections, sizes.connection) * threads + count(connections, sizes.connection_numbers);
-        let of_messages = count(messages, sizes.message) * threads;
+        let writes = !process.keeps_records && spec.graph.labels().is_empty();
+        let known = if writes { open::known_at_once(spec, &sizes, ways.round_trip) } else { messages };
+        let of_messages = count(known, sizes.message) * threads;
         // What each task still waits for, and what it waited for last.
         let waiting = if spec.graph.has_dependencies() { count(spec.graph.task_count(), 8) } else { 0.0 };
         let packets = ways.places * sizes.place as f64
@@ -142,12 +149,20 @@ impl Memory {
             * sizes.sample as f64
             * SAMPLES_GROWN;
         let sampling = count(ports, 8) + count(hosts, 8);
-        let of_flows = count(messages, sizes.flow_record);
+        let of_flows = match writes {
+            // And those that wait for the disk.
+            true => {
+                count(messages, sizes.flow_figures)
+                    + count(messages.min(FlowFile::WAITING), sizes.flow_record)
+            }
+            false => count(messages, sizes.flow_record),
+        };
         let records = of_flows
             + (count(ports, sizes.link_record) + NAME * ports as f64)
             + (count(nodes, sizes.node_record) + NAME * nodes as f64);
         // The allocator keeps what the run has freed by then.
-        let results = REPORT + SUMMARY_OF_A_FLOW * messages as f64;
+        let figures = if writes { 0.0 } else { sizes.flow_figures as f64 };
+        let results = REPORT + (SUMMARY_OF_A_FLOW + figures) * messages as f64;
 
         let part = |part, bytes: f64, what| MemoryPart { part, bytes: bytes as u64, what };
         let parts = vec![

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use pathweave_policy::Service;
-use pathweave_sim::{Footprint, SimSpec};
+use pathweave_sim::{Footprint, SimSpec, Sizes, flows_can_leave};
 use pathweave_units::{Duration, Time};
-use pathweave_workload::TaskId;
+use pathweave_workload::{Message, TaskId};
 
 use super::ways::Ways;
 
@@ -93,6 +93,36 @@ fn connections(spec: &SimSpec, footprint: &Footprint, round_trip: Duration) -> f
     (footprint.lasting_connections + single) as f64
 }
 
+/// Of how many messages a run that writes their records knows something at a time: of those that have begun, and of those that have
+/// ended and leave together with one that has not, or after one.
+pub(super) fn known_at_once(spec: &SimSpec, sizes: &Sizes, round_trip: Duration) -> usize {
+    let graph = &spec.graph;
+    let messages = graph.messages();
+    if !flows_can_leave(spec) || graph.has_dependencies() {
+        return messages.len();
+    }
+    // When each chunk begins, and when it and all before it have ended.
+    let mut latest = Time::ZERO;
+    let chunks = messages.chunks(sizes.leaving_together).map(|chunk| {
+        let end =
+            chunk.iter().map(|message| message.start.saturating_add(takes(spec, message, round_trip))).max();
+        latest = latest.max(end.unwrap_or(Time::ZERO));
+        (chunk[0].start, latest)
+    });
+    let chunks: Vec<(Time, Time)> = chunks.collect();
+    let at_once = |(number, (start, _)): (usize, &(Time, Time))| {
+        1 + number - chunks[..number].partition_point(|(_, left)| left <= start)
+    };
+    let most = chunks.iter().enumerate().map(at_once).max().unwrap_or(0);
+    (most * sizes.leaving_together).min(messages.len())
+}
+
+/// How long a message takes that shares its links.
+fn takes(spec: &SimSpec, message: &Message, round_trip: Duration) -> Duration {
+    let alone = spec.topology.host_rate(message.src).time_for(message.size.get());
+    Duration::from_ps((round_trip + alone).as_ps().saturating_mul(SHARING))
+}
+
 /// Messages under way at the same time at most, if each takes [`SHARING`] times as long as alone. Those that wait for others
 /// count from their start on.
 fn most_at_once(spec: &SimSpec, round_trip: Duration) -> u64 {
@@ -107,9 +137,7 @@ fn most_at_once(spec: &SimSpec, round_trip: Duration) -> u64 {
         while ends.peek().is_some_and(|&Reverse(end)| end <= message.start) {
             ends.pop();
         }
-        let alone = spec.topology.host_rate(message.src).time_for(message.size.get());
-        let takes = Duration::from_ps((round_trip + alone).as_ps().saturating_mul(SHARING));
-        ends.push(Reverse(message.start.saturating_add(takes)));
+        ends.push(Reverse(message.start.saturating_add(takes(spec, message, round_trip))));
         most = most.max(ends.len() as u64);
     }
     // Of those behind others, no more than one for each host and one beside it, or as many as wait for nothing.

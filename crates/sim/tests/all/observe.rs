@@ -1,11 +1,12 @@
 //! What is recorded of a run: samples over time, events.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::{impair, incast, leaf_spine, lossy, permutation, play, spec, star};
+use crate::support::{Flow, impair, incast, leaf_spine, lossy, permutation, play, spec, star};
 use pathweave_fabric::config::FaultConfig;
-use pathweave_results::{DropReason, EventKind, FlowRecord, RunResult, SeriesKind};
-use pathweave_sim::ObserveConfig;
+use pathweave_results::{DropReason, EventKind, FlowRecord, FlowSink, RunResult, SeriesKind};
+use pathweave_sim::{Control, Monitor, ObserveConfig, Simulation, Snapshot};
 use pathweave_units::{Bytes, Duration};
 
 /// Nanoseconds between flows: longer than any sampling below.
@@ -177,4 +178,33 @@ fn an_acknowledgement_ends_a_flow_half_a_round_trip_later() {
     // Two cables of 1 us, and an acknowledgement of less than 100 bytes on each at 100 Gb/s.
     let back_ps = flow.acked_fct_ps().unwrap() - flow.fct_ps().unwrap();
     assert!((2_000_000..2_016_000).contains(&back_ps), "{back_ps}");
+}
+
+/// How many records have left by the time that somebody looks: most of them, of messages that come one after the other.
+#[test]
+fn records_leave_while_the_run_goes_on() {
+    struct Count<'c>(&'c Cell<usize>);
+    impl FlowSink for Count<'_> {
+        fn take(&mut self, records: &[FlowRecord]) {
+            self.0.set(self.0.get() + records.len());
+        }
+    }
+    struct Look<'c>(&'c Cell<usize>, Vec<usize>);
+    impl Monitor for Look<'_> {
+        fn look(&mut self, _: &Snapshot) -> Control {
+            self.1.push(self.0.get());
+            Control::Continue
+        }
+    }
+    // 2,000 messages of 100 packets in turn between the hosts at a switch.
+    let flows: Vec<Flow> = (0..2_000).map(|n| ((n % 3) as u32, 3, 400_000, n * 50_000)).collect();
+    let spec = spec(star(4), &flows, "rps");
+    let left = Cell::new(0);
+    let (mut count, mut look) = (Count(&left), Look(&left, Vec::new()));
+    Simulation::new(&spec).expect("a valid spec").recorded_by(&mut count).run(&mut look);
+    assert_eq!(left.get(), 2_000);
+    // The last look is before what is left leaves with the end of the run; chunks are of 16 here.
+    let last = look.1.last().expect("it looks at the end");
+    assert!(look.1.len() > 4 && look.1.is_sorted() && *last >= 2_000 - 2 * 16, "{:?}", look.1);
+    assert!(look.1[look.1.len() / 2] > 500, "{:?}", look.1);
 }

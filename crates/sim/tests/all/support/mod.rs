@@ -7,9 +7,10 @@ use std::path::Path;
 
 use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Service;
-use pathweave_results::{FlowRecord, FlowStatus, RunResult};
+use pathweave_results::{FlowRecord, FlowSink, FlowStatus, RunResult};
 use pathweave_sim::{
-    InProcess, NamedScheme, Quiet, RankSimulation, Ranks, SimSpec, StopConfig, Verb, check, profile, run,
+    InProcess, NamedScheme, Quiet, RankSimulation, Ranks, SimSpec, Simulation, StopConfig, Verb, check,
+    profile, run,
 };
 use pathweave_topo::{Build, FatTree, LeafSpine, Link, NodeId, Routing, Star, Topology};
 use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Time};
@@ -204,6 +205,7 @@ pub(crate) fn play(spec: &SimSpec) -> RunResult {
     let result = run(spec, &mut Quiet).expect("a valid spec");
     same_with_threads(spec, &result);
     same_with_ranks(spec, &result);
+    same_when_flows_leave(spec, &result);
     let found = check::violations(&result, spec.switch.pfc.enabled);
     assert!(found.is_empty(), "seed {}, {:?}: {found:#?}", spec.seed, spec.schemes[0].name);
     for flow in &result.flows {
@@ -242,6 +244,27 @@ fn same_with_ranks(spec: &SimSpec, alone: &RunResult) {
     let found: Vec<RunResult> = results.into_iter().flatten().collect();
     let [together] = <[RunResult; 1]>::try_from(found).expect("rank 0 has the result, and no other");
     same(spec, alone, together, "three ranks");
+}
+
+/// Again by three threads, while records leave as they become known.
+fn same_when_flows_leave(spec: &SimSpec, kept: &RunResult) {
+    let spec = SimSpec { threads: NonZeroU16::new(3), ..spec.clone() };
+    let mut sink = Records::default();
+    let simulation = Simulation::new(&spec).expect("a valid spec");
+    let mut together = simulation.recorded_by(&mut sink).run(&mut Quiet);
+    assert!(together.flows.is_empty());
+    together.flows = sink.0;
+    same(&spec, kept, together, "records that leave");
+}
+
+/// Keeps the records that leave.
+#[derive(Default)]
+struct Records(Vec<FlowRecord>);
+
+impl FlowSink for Records {
+    fn take(&mut self, records: &[FlowRecord]) {
+        self.0.extend_from_slice(records);
+    }
 }
 
 fn same(spec: &SimSpec, alone: &RunResult, mut together: RunResult, who: &str) {

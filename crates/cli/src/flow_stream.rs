@@ -1,0 +1,74 @@
+//! Records of flows into their file while the run goes on, by a thread of their own.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use pathweave_results::{
+    FlowFigures, FlowFile, FlowRecord, FlowSink, OutputError, ResultFolder, RunInfo, RunResult,
+};
+use pathweave_sim::{Fidelity, SimSpec};
+
+/// Portions of records that may wait for the disk; then the run does.
+const WAITING: usize = 4;
+
+/// What takes the records of a run.
+pub(crate) struct FlowStream {
+    figures: FlowFigures,
+    /// Nothing once the file could not be written.
+    records: Option<SyncSender<Vec<FlowRecord>>>,
+    writer: JoinHandle<Result<FlowFile, OutputError>>,
+    failed: Arc<AtomicBool>,
+}
+
+impl FlowStream {
+    /// Into a folder; nothing where records are needed as a whole: where they are parts of activities, and without packets.
+    pub(crate) fn open(folder: &ResultFolder, spec: &SimSpec) -> Result<Option<Self>, OutputError> {
+        if spec.fidelity == Fidelity::Flow || !spec.graph.labels().is_empty() {
+            return Ok(None);
+        }
+        let info = RunInfo { version: env!("CARGO_PKG_VERSION").to_owned(), ..spec.run_info() };
+        let mut counts = vec![0; info.groups.len()];
+        spec.graph.messages().iter().for_each(|message| counts[message.group.index()] += 1);
+        let groups = (0u16..).zip(counts).map(|(group, flows)| (info.role(group), flows));
+        let watched = BTreeSet::from_iter(pathweave_sim::followed(spec));
+        let figures = FlowFigures::new(groups, watched);
+        let mut file = folder.flow_file(RunResult { info, ..RunResult::default() })?;
+        let (records, written) = sync_channel::<Vec<FlowRecord>>(WAITING);
+        let failed = Arc::new(AtomicBool::new(false));
+        let fails = failed.clone();
+        let writer = std::thread::spawn(move || {
+            let done = written.into_iter().try_for_each(|records| file.add(&records));
+            fails.store(done.is_err(), Ordering::Relaxed);
+            done.map(|()| file)
+        });
+        Ok(Some(FlowStream { figures, records: Some(records), writer, failed }))
+    }
+
+    /// Becomes true when a record could not be written: the run need not go on.
+    pub(crate) fn failed(&self) -> Arc<AtomicBool> {
+        self.failed.clone()
+    }
+
+    /// The run is over: what is kept of its flows goes into its result.
+    ///
+    /// # Errors
+    /// If a record could not be written.
+    pub(crate) fn finish(self, run: &mut RunResult) -> Result<(), OutputError> {
+        drop(self.records);
+        let file = self.writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        file.finish(&run.info)?;
+        run.streamed = Some(Box::new(self.figures));
+        Ok(())
+    }
+}
+
+impl FlowSink for FlowStream {
+    fn take(&mut self, records: &[FlowRecord]) {
+        records.iter().for_each(|record| self.figures.add(record));
+        // Where it fails, `finish` says why.
+        self.records = self.records.take().filter(|to| to.send(records.to_vec()).is_ok());
+    }
+}

@@ -1,0 +1,331 @@
+//! What summary and report need of flows, so that records can go elsewhere as they become known: sums, exact columns of what is
+//! distributed, and some whole records to look at. A finished flow takes [`FlowFigures::FINISHED_BYTES`].
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use pathweave_units::Rng;
+
+use crate::columns::ns;
+use crate::counters::flow_counters;
+use crate::records::{FlowRecord, FlowStatus, Role, RunResult};
+
+/// Flows picked at random for a report, at most.
+pub(crate) const PICKED: usize = 3_000;
+/// The slowest flows kept for a report, at most.
+pub(crate) const SLOWEST: usize = PICKED / 10;
+/// Flows of the foreground that did not finish, to be named.
+const OPEN: usize = 10;
+/// Seed of the sample: the same flows are picked every time.
+const SEED: u64 = 0x7061_7468;
+
+/// Takes the records of a run, each once, in the order of their numbers.
+pub trait FlowSink {
+    /// The next ones.
+    fn take(&mut self, records: &[FlowRecord]);
+}
+
+/// What is kept of the flows of a run. It does not depend on how they come, one by one or together.
+#[derive(Clone, Debug)]
+pub struct FlowFigures {
+    groups: Vec<OfGroup>,
+    pub(crate) sample: Sample,
+    /// Some flows of the foreground that did not finish, the first ones.
+    open: Vec<FlowRecord>,
+}
+
+/// The flows of a group.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OfGroup {
+    role: Role,
+    pub(crate) count: u64,
+    pub(crate) unfinished: u64,
+    pub(crate) failed: u64,
+    pub(crate) finished_bytes: u64,
+    /// Of finished flows; `None` without any.
+    pub(crate) first_start_ps: Option<u64>,
+    pub(crate) last_finish_ps: u64,
+    /// Indices of their schemes.
+    pub(crate) schemes: BTreeSet<u16>,
+    pub(crate) counters: Counters,
+    pub(crate) finished: Vec<Finished>,
+    /// Out-of-order degrees of the others.
+    pub(crate) other_degrees: Vec<u32>,
+}
+
+/// What is kept of each finished flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finished {
+    fct_ps: u64,
+    ideal_fct_ps: u64,
+    pub(crate) size_bytes: u64,
+    /// `u64::MAX` where nothing is acknowledged.
+    acked_fct_ps: u64,
+    /// 0 likewise.
+    ideal_acked_ps: u64,
+    pub(crate) ooo_degree_max: u32,
+    pub(crate) timeouts: u32,
+}
+
+impl Finished {
+    fn new(flow: &FlowRecord, finish_ps: u64) -> Self {
+        Finished {
+            fct_ps: finish_ps - flow.start_ps,
+            ideal_fct_ps: flow.ideal_fct_ps,
+            size_bytes: flow.size_bytes,
+            acked_fct_ps: flow.acked_fct_ps().unwrap_or(u64::MAX),
+            ideal_acked_ps: flow.ideal_acked_ps.unwrap_or(0),
+            ooo_degree_max: flow.ooo_degree_max,
+            timeouts: flow.timeouts,
+        }
+    }
+    /// As a record, of which only what is kept is filled in.
+    fn record(&self) -> FlowRecord {
+        FlowRecord {
+            finish_ps: Some(self.fct_ps),
+            acked_ps: Some(self.acked_fct_ps).filter(|&ps| ps < u64::MAX),
+            ideal_fct_ps: self.ideal_fct_ps,
+            ideal_acked_ps: Some(self.ideal_acked_ps).filter(|&ps| ps > 0),
+            size_bytes: self.size_bytes,
+            status: FlowStatus::Finished,
+            ..FlowRecord::default()
+        }
+    }
+    pub(crate) fn fct_ns(&self) -> Option<f64> {
+        Some(ns(self.fct_ps))
+    }
+    pub(crate) fn slowdown(&self) -> Option<f64> {
+        self.record().slowdown()
+    }
+    pub(crate) fn acked_fct_ns(&self) -> Option<f64> {
+        self.record().acked_fct_ps().map(ns)
+    }
+    pub(crate) fn acked_slowdown(&self) -> Option<f64> {
+        self.record().acked_slowdown()
+    }
+    pub(crate) fn goodput_bps(&self) -> Option<f64> {
+        self.record().goodput_bps()
+    }
+}
+
+macro_rules! counters {
+    (
+        first { $( $first:ident: $_ft:ty, $_fu:literal = $_fm:literal $(, $_fo:literal)?; )* }
+        second { $( $second:ident: $_st:ty, $_su:literal = $_sm:literal $(, $_so:literal)?; )* }
+    ) => {
+        /// The counters of flows, added up.
+        #[derive(Clone, Copy, Debug, Default)]
+        pub(crate) struct Counters {
+            $( pub(crate) $first: u64, )*
+            $( pub(crate) $second: u64, )*
+        }
+
+        impl Counters {
+            fn add(&mut self, flow: &FlowRecord) {
+                $( self.$first += u64::from(flow.$first); )*
+                $( self.$second += u64::from(flow.$second); )*
+            }
+        }
+    };
+}
+flow_counters!(counters);
+
+/// Whole records to look at: the slowest flows, those that are watched, and some picked at random.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    /// Of how many these were picked.
+    pub(crate) of: usize,
+    /// Slowdowns are positive, and positive numbers are in the order of their bits. Of equal ones the first flow comes first.
+    slowest: BTreeMap<(Reverse<u64>, u32), FlowRecord>,
+    watched: BTreeSet<u32>,
+    pub(crate) seen: Vec<FlowRecord>,
+    pub(crate) picked: Vec<FlowRecord>,
+    rng: Rng,
+}
+
+impl Sample {
+    fn new(watched: BTreeSet<u32>) -> Self {
+        let rng = Rng::for_component(SEED, "report flows", 0);
+        Sample { of: 0, slowest: BTreeMap::new(), watched, seen: Vec::new(), picked: Vec::new(), rng }
+    }
+
+    /// The slowest, slowest first.
+    pub(crate) fn slowest(&self) -> impl Iterator<Item = &FlowRecord> {
+        self.slowest.values()
+    }
+
+    /// Flows picked are each as likely as any other (J. S. Vitter, "Random Sampling with a Reservoir", 1985, algorithm R).
+    fn add(&mut self, flow: &FlowRecord) {
+        if let Some(slowdown) = flow.slowdown() {
+            let key = (Reverse(slowdown.to_bits()), flow.flow);
+            if self.slowest.len() < SLOWEST {
+                self.slowest.insert(key, *flow);
+            } else if self.slowest.last_key_value().is_some_and(|(last, _)| key < *last) {
+                self.slowest.pop_last();
+                self.slowest.insert(key, *flow);
+            }
+        }
+        if self.watched.contains(&flow.flow) {
+            self.seen.push(*flow);
+        }
+        self.of += 1;
+        if self.picked.len() < PICKED {
+            self.picked.push(*flow);
+        } else if let Some(place) = self.picked.get_mut(self.rng.below(self.of as u32) as usize) {
+            *place = *flow;
+        }
+    }
+}
+
+impl FlowFigures {
+    /// Bytes kept of a finished flow.
+    pub const FINISHED_BYTES: usize = size_of::<Finished>();
+
+    /// Of no flows yet. Of these groups, each with its role and how many flows it will have; the report shows those that are
+    /// `watched`, too.
+    pub fn new(groups: impl IntoIterator<Item = (Role, usize)>, watched: BTreeSet<u32>) -> Self {
+        let group =
+            |(role, flows)| OfGroup { role, finished: Vec::with_capacity(flows), ..OfGroup::default() };
+        FlowFigures {
+            groups: groups.into_iter().map(group).collect(),
+            sample: Sample::new(watched),
+            open: Vec::new(),
+        }
+    }
+
+    /// Of all flows of a run whose records are at hand.
+    pub(crate) fn of(run: &RunResult) -> Self {
+        let watched = run.series.iter().filter(|sample| sample.kind.of_flow()).map(|sample| sample.entity);
+        let most = run.flows.iter().map(|flow| usize::from(flow.group) + 1).max().unwrap_or(0);
+        let mut counts = vec![0; most.max(run.info.groups.len())];
+        run.flows.iter().for_each(|flow| counts[usize::from(flow.group)] += 1);
+        let groups = (0u16..).zip(counts).map(|(group, flows)| (run.info.role(group), flows));
+        let mut figures = FlowFigures::new(groups, watched.collect());
+        run.flows.iter().for_each(|flow| figures.add(flow));
+        figures
+    }
+
+    /// Adds a flow.
+    ///
+    /// # Panics
+    /// If there is no such group, or a finished flow has no time.
+    pub fn add(&mut self, flow: &FlowRecord) {
+        self.sample.add(flow);
+        let group = &mut self.groups[usize::from(flow.group)];
+        group.count += 1;
+        group.schemes.insert(flow.scheme);
+        group.counters.add(flow);
+        match (flow.status, flow.finish_ps) {
+            (FlowStatus::Finished, Some(finish_ps)) => {
+                group.finished_bytes += flow.size_bytes;
+                let earlier = group.first_start_ps.is_none_or(|first| flow.start_ps < first);
+                group.first_start_ps = if earlier { Some(flow.start_ps) } else { group.first_start_ps };
+                group.last_finish_ps = group.last_finish_ps.max(finish_ps);
+                group.finished.push(Finished::new(flow, finish_ps));
+                return;
+            }
+            (FlowStatus::Finished, None) => panic!("flow {} finished at no time", flow.flow),
+            (FlowStatus::Unfinished, _) => group.unfinished += 1,
+            _ => group.failed += 1,
+        }
+        group.other_degrees.push(flow.ooo_degree_max);
+        if group.role == Role::Foreground && self.open.len() < OPEN {
+            self.open.push(*flow);
+        }
+    }
+
+    /// The first flows of the foreground that did not finish, a few of them.
+    pub fn open(&self) -> &[FlowRecord] {
+        &self.open
+    }
+
+    pub(crate) fn all(&self) -> Vec<&OfGroup> {
+        self.groups.iter().collect()
+    }
+
+    pub(crate) fn foreground(&self) -> Vec<&OfGroup> {
+        self.groups.iter().filter(|group| group.role == Role::Foreground).collect()
+    }
+
+    /// Those of a group; nothing if it has none.
+    pub(crate) fn group(&self, group: u16) -> Vec<&OfGroup> {
+        self.groups.get(usize::from(group)).into_iter().collect()
+    }
+}
+
+/// A figure of each finished flow of some groups that has it.
+pub(crate) fn values(groups: &[&OfGroup], of: fn(&Finished) -> Option<f64>) -> Vec<f64> {
+    let mut values = Vec::with_capacity(groups.iter().map(|group| group.finished.len()).sum());
+    values.extend(groups.iter().flat_map(|group| &group.finished).filter_map(of));
+    values
+}
+
+/// The largest out-of-order degree of each flow of some groups, finished or not.
+pub(crate) fn degrees(groups: &[&OfGroup]) -> Vec<f64> {
+    let mut values = Vec::with_capacity(groups.iter().map(|group| group.count as usize).sum());
+    for group in groups {
+        values.extend(group.finished.iter().map(|flow| f64::from(flow.ooo_degree_max)));
+        values.extend(group.other_degrees.iter().copied().map(f64::from));
+    }
+    values
+}
+
+impl RunResult {
+    /// What summary and report need of the flows: what has been kept, or else from their records.
+    pub(crate) fn figures(&self) -> Cow<'_, FlowFigures> {
+        self.streamed.as_deref().map_or_else(|| Cow::Owned(FlowFigures::of(self)), Cow::Borrowed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(flows: &[FlowRecord]) -> FlowFigures {
+        let mut figures = FlowFigures::new([(Role::Foreground, flows.len())], BTreeSet::from([4]));
+        flows.iter().for_each(|flow| figures.add(flow));
+        figures
+    }
+
+    #[test]
+    fn the_sample_is_the_same_every_time_and_even() {
+        let flows: Vec<_> = (0..100_000).map(|flow| FlowRecord { flow, ..FlowRecord::default() }).collect();
+        let sample = figures(&flows).sample;
+        assert_eq!(sample.picked, figures(&flows).sample.picked);
+        let numbers: BTreeSet<u32> = sample.picked.iter().map(|flow| flow.flow).collect();
+        assert_eq!((numbers.len(), sample.of), (PICKED, 100_000));
+        // 300 expected in each tenth, standard deviation below 17.
+        for tenth in 0..10 {
+            let inside = numbers.iter().filter(|&&flow| flow / 10_000 == tenth).count();
+            assert!((225..375).contains(&inside), "{inside} of tenth {tenth}");
+        }
+        assert_eq!(sample.seen.iter().map(|flow| flow.flow).collect::<Vec<_>>(), [4]);
+        assert_eq!(figures(&flows[..3]).sample.picked, flows[..3]);
+    }
+
+    #[test]
+    fn the_slowest_come_first_and_the_open_are_named() {
+        let flow = |(flow, fct_ps): (u32, &u64)| FlowRecord {
+            flow,
+            finish_ps: Some(*fct_ps),
+            ideal_fct_ps: 10,
+            status: FlowStatus::Finished,
+            ..FlowRecord::default()
+        };
+        let fcts: Vec<u64> = [30, 90, 20, 90, 50].into_iter().chain((0..1_000).map(|_| 10)).collect();
+        let mut flows: Vec<_> = (0..).zip(&fcts).map(flow).collect();
+        flows.push(FlowRecord { flow: 1_005, ..FlowRecord::default() });
+        let figures = figures(&flows);
+        let slowest: Vec<u32> = figures.sample.slowest().map(|flow| flow.flow).collect();
+        assert_eq!((slowest.len(), &slowest[..6]), (SLOWEST, &[1, 3, 4, 0, 2, 5][..]));
+        assert_eq!(figures.open().iter().map(|flow| flow.flow).collect::<Vec<_>>(), [1_005]);
+    }
+
+    /// A finished flow keeps 48 bytes where its record has three and a half times as many.
+    #[test]
+    fn a_finished_flow_takes_little() {
+        assert_eq!(FlowFigures::FINISHED_BYTES, 48);
+        assert!(size_of::<FlowRecord>() >= 3 * FlowFigures::FINISHED_BYTES, "{}", size_of::<FlowRecord>());
+    }
+}
