@@ -4,7 +4,6 @@
 #![allow(clippy::print_stderr)] // What is skipped is said.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -4,7 +4,7 @@
 #![allow(clippy::print_stderr)] // What is skipped is said.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use crate::common::{Done, Lab, names};
 

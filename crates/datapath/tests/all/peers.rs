@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::endpoints::{open, stats, until};
 use crate::support::{PATIENCE, pattern, region_of};
-use pathweave_datapath::rdm::{Peer, RdmConfig, RdmEndpoint, RdmPeerState, RdmStats};
+use pathweave_datapath::rdm::{Peer, RdmConfig, RdmEndpoint, RdmPeerState};
 use pathweave_datapath::{Driving, Region};
 
 /// A message from one to the other, and back.

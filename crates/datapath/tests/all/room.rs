@@ -1,10 +1,10 @@
 //! Messages for which there is neither a receive nor room: they wait at their sender, and nothing is sent in vain.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::endpoints::{open, stats, until};
 use crate::support::{PATIENCE, pattern, region_of};
-use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint, RdmStats};
+use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint};
 use pathweave_datapath::{Opcode, Region, Status};
 
 /// A message of `len` bytes waits for its receive, much longer than it would be repeated, and is whole then.
