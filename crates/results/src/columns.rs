@@ -4,6 +4,7 @@
 use crate::activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel};
 use crate::counters::flow_counters;
 use crate::events::{DropReason, EventKind, EventRecord};
+use crate::human::ns;
 use crate::records::{Direction, FlowRecord, FlowStatus, JobRecord, LinkTotals, RunResult};
 use crate::series::{SeriesKind, SeriesSample};
 
@@ -60,12 +61,6 @@ pub(crate) const fn nullable<R>(
     get: Get<R>,
 ) -> Column<R> {
     Column { name, unit, nullable: true, meaning, get }
-}
-
-/// Picoseconds as nanoseconds. Exact to the picosecond over the first half hour (2^51 ps): times 1000, rounded, is the
-/// integer again.
-pub(crate) fn ns(ps: u64) -> f64 {
-    ps as f64 / 1_000.0
 }
 
 pub(crate) fn names(all: impl Iterator<Item = &'static str>) -> Vec<String> {

@@ -2,9 +2,10 @@
 
 use crate::activities::{ActivityKind, ActivityLabel, CollectiveLabel, Parallelism};
 use crate::collectives::CollectiveRecord;
-use crate::columns::{Column, Get, column, names, ns, nullable};
+use crate::columns::{Column, Get, column, names, nullable};
 use crate::critical::{CriticalStep, StepKind};
 use crate::exposure::LayerRecord;
+use crate::human::ns;
 use crate::records::RunResult;
 
 fn activities(run: &RunResult) -> Vec<String> {

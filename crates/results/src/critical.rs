@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::activities::{ActivityKind, ActivityLabel, ActivityRecord};
-use crate::columns::ns;
 use crate::described::described;
 use crate::exposure::IterationSummary;
-use crate::human::Quantity;
+use crate::human::{Quantity, ns};
 use crate::names::named_enum;
 use crate::records::{LinkTotals, RunResult};
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::activities::{ActivityKind, ActivityLabel, Parallelism};
-use crate::columns::ns;
 use crate::described::described;
+use crate::human::ns;
 use crate::records::{Role, RunResult};
 
 /// For each activity of a run, how long it was exposed: under way at its host while the host computed nothing for the same

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pathweave_units::Rng;
 
-use crate::columns::ns;
 use crate::counters::flow_counters;
+use crate::human::ns;
 use crate::records::{FlowRecord, FlowStatus, Role, RunResult};
 
 /// Flows picked at random for a report, at most.

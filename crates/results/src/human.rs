@@ -1,5 +1,11 @@
 //! Numbers for people: four significant digits and the unit that suits the size.
 
+/// Picoseconds as nanoseconds. Exact to the picosecond over the first half hour (2^51 ps): times 1000, rounded, is the
+/// integer again.
+pub(crate) fn ns(ps: u64) -> f64 {
+    ps as f64 / 1_000.0
+}
+
 /// How a figure is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]

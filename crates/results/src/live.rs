@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::columns::ns;
+use crate::human::ns;
 
 /// Name of the file.
 pub const PROGRESS_FILE: &str = "progress.json";

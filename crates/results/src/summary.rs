@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::columns::ns;
 use crate::counters::flow_counters;
 use crate::critical::{CriticalPathSummary, critical_paths};
 use crate::departures::Departures;
 use crate::described::{described, kinds};
 use crate::exposure::{IterationSummary, iterations};
 use crate::figures::{Counters, Finished, FlowFigures, OfGroup, degrees, values};
+use crate::human::ns;
 use crate::middlebox::MiddleboxTotals;
 use crate::parquet_file::SCHEMA_VERSION;
 use crate::records::{EndReason, Fidelity, JobRecord, Role, RunResult};

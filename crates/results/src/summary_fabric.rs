@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::columns::ns;
 use crate::described::{described, kinds};
 use crate::events::EventKind;
+use crate::human::ns;
 use crate::records::{BalancingTotals, Direction, RunResult};
 use crate::stats::Distribution;
 

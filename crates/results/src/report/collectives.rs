@@ -5,9 +5,9 @@ use serde::Serialize;
 use super::{Budget, rounded};
 use crate::activities::ActivityLabel;
 use crate::collectives::{CollectiveRecord, collectives};
-use crate::columns::ns;
 use crate::critical::{StepKind, steps_of};
 use crate::exposure::IterationSummary;
+use crate::human::ns;
 use crate::records::RunResult;
 
 /// Collectives, those that were exposed longest first; a list a figure.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Budget, rounded};
 use crate::blocks::Blocks;
-use crate::columns::ns;
+use crate::human::ns;
 use crate::records::{Direction, NodeKind, RunResult};
 
 /// What is drawn. A *row* is what has one colour: a link, or links that are drawn as one.

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::rounded;
-use crate::columns::ns;
 use crate::events::EventKind;
+use crate::human::ns;
 use crate::records::RunResult;
 
 /// Marks a page has at most; more would cover the curves.

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::frames::Watched;
 use super::{Budget, rounded};
-use crate::columns::ns;
 use crate::figures::Sample;
+use crate::human::ns;
 use crate::records::FlowRecord;
 
 /// Flows, a list a figure.

@@ -8,9 +8,8 @@ use super::fabric::Rows;
 use super::intervals::Intervals;
 use super::plane::Plane;
 use super::{Budget, rounded};
-use crate::columns::ns;
 use crate::events::EventKind;
-use crate::human::Quantity;
+use crate::human::{Quantity, ns};
 use crate::records::RunResult;
 use crate::series::{SeriesKind, Span};
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Budget, rounded};
 use crate::activities::{ActivityKind, ActivityRecord};
-use crate::columns::ns;
+use crate::human::ns;
 use crate::records::RunResult;
 
 /// The timeline of hosts.

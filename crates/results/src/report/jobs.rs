@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Budget, rounded};
-use crate::columns::ns;
+use crate::human::ns;
 use crate::records::RunResult;
 
 /// Jobs, in order of their start.

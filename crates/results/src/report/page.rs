@@ -108,7 +108,7 @@ fn pictures<'a>(
     let (hosts, labels) = hosts(run, budget);
     RunPictures {
         name: &run.info.name,
-        simulated_ns: super::rounded(crate::columns::ns(run.info.simulated_ps)),
+        simulated_ns: super::rounded(crate::human::ns(run.info.simulated_ps)),
         groups: &run.info.groups,
         schemes: &run.info.schemes,
         cdfs: cdfs(run, figures, budget),

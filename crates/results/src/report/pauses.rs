@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::{Budget, rounded};
-use crate::columns::ns;
 use crate::events::EventKind;
+use crate::human::ns;
 use crate::records::RunResult;
 
 /// A link held for a while in one priority class.

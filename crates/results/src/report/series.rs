@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use super::intervals::Intervals;
 use super::{Budget, rounded};
-use crate::columns::ns;
-use crate::human::Quantity;
+use crate::human::{Quantity, ns};
 use crate::records::{NodeKind, RunResult};
 use crate::series::{Missing, SeriesKind, Span};
 

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::columns::ns;
 use crate::events::EventKind;
+use crate::human::ns;
 use crate::records::RunResult;
 
 /// Intervals a timeline has.

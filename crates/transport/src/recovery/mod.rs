@@ -1,8 +1,10 @@
 //! Loss recovery, one file a kind. The sending half decides which packets count as lost; the receiving half
 //! which packets are taken. Everything else (timers, back-off, what to send, feedback to the policy) is common.
 
+mod arrival;
 mod go_back_n;
 pub(crate) mod path_order;
+mod refused;
 mod selective_repeat;
 mod sleek;
 pub(crate) mod timed;
@@ -14,7 +16,7 @@ use alloc::vec::Vec;
 
 use pathweave_policy::Recovery;
 use pathweave_units::Time;
-use pathweave_wire::{Nack, NackReason};
+use pathweave_wire::Nack;
 
 use crate::send::flight::{Flight, Slot};
 use crate::warm::Warm;
@@ -159,28 +161,6 @@ impl Sender {
     }
 }
 
-/// Selective: only the packet that was refused, or the one that is missing.
-fn lose_refused(nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
-    let psn = if nack.reason == NackReason::Sequence { nack.expected } else { nack.psn };
-    if flight.can_lose(psn) {
-        flight.lose(psn);
-        lost.push(psn);
-    }
-}
-
-/// What to do with a packet that arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrival {
-    /// The next one expected.
-    InOrder,
-    /// Ahead of a gap, welcome nevertheless.
-    Ahead,
-    /// It has arrived before.
-    Duplicate,
-    /// Not wanted; with or without telling the sender.
-    Refused { reason: NackReason, tell: bool },
-}
-
 /// The same for receivers: those of selective repeat serve any order of packets.
 macro_rules! both {
     ($on:expr, $kind:ident => $call:expr) => {
@@ -284,6 +264,7 @@ impl Receiver {
     }
 }
 
+pub(crate) use arrival::Arrival;
 pub(crate) use timeouts::timer;
 
 /// The sender's window, which is the receiver's: further packets would be dropped there.
@@ -293,29 +274,4 @@ pub(crate) fn sender_window(recovery: Recovery) -> u32 {
 
 fn window_of(window_packets: u32) -> u32 {
     window_packets.clamp(1, MAX_WINDOW_PACKETS)
-}
-
-/// Bit i for every `psn - i` below `expected`, and not below 0.
-fn arrived_in_order(psn: u64, expected: u64) -> u64 {
-    let real = if psn >= 63 { u64::MAX } else { (1 << (psn + 1)) - 1 };
-    match psn.checked_sub(expected) {
-        None => real,
-        Some(ahead) if ahead >= 63 => 0,
-        Some(ahead) => real & (u64::MAX << (ahead + 1)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_arrived_in_order_shows_in_the_sack() {
-        assert_eq!(arrived_in_order(0, 1), 1);
-        assert_eq!(arrived_in_order(2, 0), 0);
-        assert_eq!(arrived_in_order(5, 3), 0b111_000);
-        assert_eq!(arrived_in_order(100, 101), u64::MAX);
-        assert_eq!(arrived_in_order(100, 38), 1 << 63);
-        assert_eq!(arrived_in_order(100, 37), 0);
-    }
 }

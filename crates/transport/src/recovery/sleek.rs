@@ -97,7 +97,7 @@ impl Sender {
         self.packets.on_missing(psns, flight, lost);
     }
     pub(super) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
-        super::lose_refused(nack, flight, lost);
+        super::refused::lose_refused(nack, flight, lost);
     }
     pub(super) fn on_timeout(&mut self, before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
         self.packets.on_timeout(before, flight, lost);

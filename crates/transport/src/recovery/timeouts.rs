@@ -68,7 +68,7 @@ impl Sender {
         false
     }
     pub(super) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
-        super::lose_refused(nack, flight, lost);
+        super::refused::lose_refused(nack, flight, lost);
     }
     pub(super) fn on_missing(&mut self, psns: &[u64], flight: &mut Flight, lost: &mut Vec<u64>) {
         self.packets.on_missing(psns, flight, lost);
