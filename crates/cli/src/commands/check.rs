@@ -30,7 +30,7 @@ pub(crate) struct CheckArgs {
 
 pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
     let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
-    let mut prepared = loaded.draft()?;
+    let prepared = loaded.draft()?;
     let process = memory::process(&args.threads.of(&prepared.spec, 1), false);
     if args.memory {
         let memory = prepared.memory_in(process);
@@ -49,12 +49,12 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
         }
         return Ok(Outcome::Done);
     }
-    match memory::refusal(&prepared.memory_in(process), 1) {
+    let mut inspection = prepared.inspect_in(process);
+    match memory::refusal(&inspection.memory, 1) {
         // Setting it up takes as much as the run does at first.
-        Some(why) => prepared.notes.push(format!("not set up for a trial: {why}")),
+        Some(why) => inspection.notes.push(format!("not set up for a trial: {why}")),
         None => loaded.try_out(&prepared.spec)?,
     }
-    let inspection = prepared.inspect_in(process);
     let scenario = &prepared.spec.scenario_toml;
     if args.json {
         #[derive(Serialize)]

@@ -84,6 +84,9 @@ fn threads_do_not_show_in_results() {
     for name in ["flows.parquet", "series.parquet", "links.parquet", "events.parquet"] {
         assert_eq!(table("one", name), table("three", name), "{name}");
     }
+    // Where another file needs the records as a whole they are written at the end, and are the same.
+    assert_eq!(summary("kept", &["--flows-csv", "flows.csv"]), alone);
+    assert_eq!(table("one", "flows.parquet"), table("kept", "flows.parquet"));
     // Every second leaf is in the other part, so that most packets cross.
     let leaves = (0..8).map(|leaf| format!("leaf{leaf} {}\n", leaf % 2)).collect::<String>();
     fs::write(lab.path("parts.txt"), format!("{leaves}spine0 0\nspine1 1\nspine2 2\nspine3 1\n")).unwrap();

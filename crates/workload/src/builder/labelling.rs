@@ -1,6 +1,6 @@
 //! Which label each declared task has.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::graph::{Label, Labels};
 
@@ -10,7 +10,7 @@ const MOST: usize = 1 << 22;
 /// Labels as tasks are declared. What no label is set for takes no memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Labelling {
-    /// The number of each label and one.
+    /// The number of each label and one. Sorted before it shows.
     numbers: HashMap<Label, u32>,
     /// What tasks are given now; 0 is none.
     now: u32,
