@@ -1,5 +1,6 @@
 //! Every paper there is: its files are well-formed, its names lead somewhere, its scenarios resolve.
 
+use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pathweave_paper::model::{Of, PlotKind};
@@ -26,7 +27,7 @@ fn every_scenario_resolves(size: Size) {
         .flat_map(|name| figures_of(name).into_iter().map(move |it| (name, it.id)))
         .collect();
     let (figures, next) = (&figures, &AtomicUsize::new(0));
-    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(move || {

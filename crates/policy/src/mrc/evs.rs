@@ -337,7 +337,7 @@ mod tests {
                 evs.answered(PathId(1), at);
                 evs.answered(PathId(1), at);
             }
-            at = at + Duration::from_us(10);
+            at += Duration::from_us(10);
         }
         assert_eq!((evs.state(PathId(1)), evs.bad, evs.to_probe(at)), (State::Good, 0, None));
         assert_eq!(laps(&mut evs, 2), [0, 1]);

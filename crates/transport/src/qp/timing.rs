@@ -67,10 +67,10 @@ impl<P: Policy> Qp<P> {
         match self.send.deadline() {
             None => return,
             Some((deadline, _)) if deadline > now => {}
-            Some((_, Waiting::ForProbe)) => self.probe(now, common),
-            Some((_, Waiting::ForAck)) if self.send.is_timed() => self.lose_patience(now, common),
-            Some((_, Waiting::ForAck)) => self.on_timeout(now, common),
-            Some((_, Waiting::ForAnswer)) => {
+            Some((_, Waiting::Probe)) => self.probe(now, common),
+            Some((_, Waiting::Ack)) if self.send.is_timed() => self.lose_patience(now, common),
+            Some((_, Waiting::Ack)) => self.on_timeout(now, common),
+            Some((_, Waiting::Answer)) => {
                 self.note_timeout(now, None, common);
                 let read = self
                     .send

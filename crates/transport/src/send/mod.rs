@@ -431,22 +431,22 @@ impl SendStream {
     /// When the retransmission timer has to fire, and whether for want of an answer to a READ.
     pub(crate) fn deadline(&mut self) -> Option<(Time, Waiting)> {
         let probe = self.recovery.sleek().and_then(|sleek| sleek.probe_at(&self.flight));
-        let probe = probe.map(|at| (at, Waiting::ForProbe));
+        let probe = probe.map(|at| (at, Waiting::Probe));
         self.deadline_of_data().into_iter().chain(probe).min_by_key(|(at, _)| *at)
     }
 
     fn deadline_of_data(&mut self) -> Option<(Time, Waiting)> {
         if self.is_timed() {
             if let Some(deadline) = self.end_of_patience() {
-                return Some((deadline, Waiting::ForAck));
+                return Some((deadline, Waiting::Ack));
             }
         } else if let Some(sent_at) = self.recovery.oldest_in_flight(&self.flight) {
             let from = sent_at.max(self.timer_base);
-            return Some((from.saturating_add(self.timeout), Waiting::ForAck));
+            return Some((from.saturating_add(self.timeout), Waiting::Ack));
         }
         self.awaits_answer().then(|| {
             let from = self.last_heard.max(self.timer_base);
-            (from.saturating_add(self.rto.give_up_after()), Waiting::ForAnswer)
+            (from.saturating_add(self.rto.give_up_after()), Waiting::Answer)
         })
     }
 
@@ -521,9 +521,9 @@ impl SendStream {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {
     /// The instant at which a probe leaves.
-    ForProbe,
+    Probe,
     /// The acknowledgement of a packet in flight.
-    ForAck,
+    Ack,
     /// The answer to a READ whose request was acknowledged.
-    ForAnswer,
+    Answer,
 }

@@ -252,7 +252,7 @@ fn the_median_of_the_last_four_delays_may_count() {
     let mut law = Law::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
     for (delay_us, counts_us) in [(6, 6), (11, 6), (1, 6), (8, 6), (9, 8), (10, 8)] {
         law.on_ack(Time::from_us(1_001), &acked(0, US(delay_us), false));
-        close(law.average_ps(), counts_us as f64 * 1e6);
+        close(law.average_ps(), f64::from(counts_us) * 1e6);
     }
     // A window of three packets has a half of one.
     let mut law = Law::new(&config, &env(US(12), 4_096)).at(12_500, Time::from_us(1_000));
