@@ -81,7 +81,7 @@ pub use adapt::{Adapt, FabricEnv, HostDelay, HostEnv, WhenFull};
 pub use cc::dcqcn::presets;
 pub use contract::{
     ControlFeedback, Feedback, FeedbackKind, Grant, Leg, Memo, Outgoing, PathState, PathView, Policy,
-    PolicyCx, PolicyEnv, Sent, Treatment, Want,
+    PolicyCx, PolicyEnv, SendWindow, Sent, Treatment, Want,
 };
 pub use credit::{CreditConfig, CreditTerms};
 pub use dlbf::{

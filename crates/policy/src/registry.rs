@@ -23,7 +23,7 @@ use crate::udmp::{Udmp, UdmpConfig};
 use crate::weave::{Weave, WeaveConfig};
 use crate::{
     Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Member, Memo,
-    Outgoing, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+    Outgoing, PathView, Policy, PolicyCx, PolicyEnv, SendWindow, Sent, Want,
 };
 
 macro_rules! policies {
@@ -128,6 +128,12 @@ macro_rules! policies {
             }
             fn rate(&self, now: Time) -> Option<Rate> {
                 match self { $( AnyPolicy::$name(policy) => policy.rate(now) ),* }
+            }
+            fn window(&self) -> Option<SendWindow> {
+                match self { $( AnyPolicy::$name(policy) => policy.window() ),* }
+            }
+            fn path_beyond_window(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
+                match self { $( AnyPolicy::$name(policy) => policy.path_beyond_window(now, want, cx) ),* }
             }
         }
     };

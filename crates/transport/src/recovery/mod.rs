@@ -4,9 +4,12 @@
 mod go_back_n;
 pub(crate) mod path_order;
 mod selective_repeat;
+mod sleek;
 pub(crate) mod timed;
+mod timeouts;
 pub(crate) mod timing;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use pathweave_policy::Recovery;
@@ -33,6 +36,8 @@ pub(crate) enum Sender {
 pub(crate) enum OtherSender {
     GoBackN(go_back_n::Sender),
     PathOrder(path_order::Sender),
+    Sleek(Box<sleek::Sender>),
+    Timeouts(Box<timeouts::Sender>),
 }
 
 /// Calls the method of whichever kind it is.
@@ -42,6 +47,8 @@ macro_rules! each {
             Self::SelectiveRepeat($kind) => $call,
             Self::Other(OtherSender::GoBackN($kind)) => $call,
             Self::Other(OtherSender::PathOrder($kind)) => $call,
+            Self::Other(OtherSender::Sleek($kind)) => $call,
+            Self::Other(OtherSender::Timeouts($kind)) => $call,
         }
     };
 }
@@ -57,14 +64,29 @@ impl Sender {
     pub(crate) fn rings(&self) -> Option<u32> {
         match self {
             Sender::Other(OtherSender::PathOrder(sender)) => Some(sender.group),
-            Sender::SelectiveRepeat(_) | Sender::Other(OtherSender::GoBackN(_)) => None,
+            Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
         }
     }
     /// The state of recovery by path order, where it is that.
     pub(crate) fn path_order(&mut self) -> Option<&mut path_order::Sender> {
         match self {
             Sender::Other(OtherSender::PathOrder(sender)) => Some(sender),
-            Sender::SelectiveRepeat(_) | Sender::Other(OtherSender::GoBackN(_)) => None,
+            Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
+        }
+    }
+    /// The state of SLEEK, where it is that.
+    #[inline]
+    pub(crate) fn sleek(&mut self) -> Option<&mut sleek::Sender> {
+        match self {
+            Sender::Other(OtherSender::Sleek(sender)) => Some(sender),
+            Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
+        }
+    }
+    /// How often the retransmission timer has doubled after so many timeouts in a row.
+    pub(crate) fn doublings(&self, timeouts: u32) -> u32 {
+        match self {
+            Sender::Other(OtherSender::Timeouts(sender)) => sender.doublings(timeouts),
+            _ => timeouts,
         }
     }
     pub(crate) fn new(recovery: Recovery) -> Self {
@@ -79,6 +101,12 @@ impl Sender {
                 Sender::SelectiveRepeat(selective_repeat::Sender::timed(reorder_packets))
             }
             Recovery::PathOrder { .. } => Sender::Other(OtherSender::PathOrder(path_order::Sender::new())),
+            Recovery::Timeouts { alike, .. } => {
+                Sender::Other(OtherSender::Timeouts(Box::new(timeouts::Sender::new(alike))))
+            }
+            Recovery::Sleek { .. } => {
+                Sender::Other(OtherSender::Sleek(Box::new(sleek::Sender::new(recovery))))
+            }
         }
     }
     /// Whether a packet can be sent again without those after it.
@@ -179,7 +207,9 @@ impl Receiver {
             | Recovery::Timed { window_packets, reorder_packets } => Receiver::SelectiveRepeat(
                 selective_repeat::Receiver::new(window_of(window_packets), reorder_packets),
             ),
-            Recovery::PathOrder { window_packets, .. } => {
+            Recovery::PathOrder { window_packets, .. }
+            | Recovery::Sleek { window_packets, .. }
+            | Recovery::Timeouts { window_packets, .. } => {
                 Receiver::SelectiveRepeat(selective_repeat::Receiver::new(window_of(window_packets), 0))
             }
         }
@@ -253,6 +283,8 @@ impl Receiver {
         both!(self, kind => kind.sack(psn))
     }
 }
+
+pub(crate) use timeouts::timer;
 
 /// The sender's window, which is the receiver's: further packets would be dropped there.
 pub(crate) fn sender_window(recovery: Recovery) -> u32 {
