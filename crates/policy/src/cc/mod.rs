@@ -9,6 +9,7 @@ mod dctcp_rate;
 mod host_scaling;
 mod median;
 mod nscc;
+mod smartt;
 mod strack;
 mod swift;
 mod timely;
@@ -180,6 +181,8 @@ congestion_controls! {
     DctcpRate(dctcp_rate: DctcpRate, DctcpRateConfig),
     /// NSCC, Ultra Ethernet's: a window in bytes, driven by delay and marks together.
     Nscc(nscc: Nscc, NsccConfig),
+    /// SMaRTT, NSCC's ancestor: a window in bytes, driven by delay and marks; as understood at second hand.
+    Smartt(smartt: Smartt, SmarttConfig),
     /// STrack: window-based, driven by delay and marks together.
     Strack(strack: Strack, StrackConfig),
     /// Swift: window-based, driven by delay against a target.

@@ -26,6 +26,7 @@ mod reflex;
 mod reps;
 mod rps;
 mod rps_nocc;
+mod smartt;
 mod strack;
 mod swift;
 mod swift_rps;
@@ -58,6 +59,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
         mprdma_half_window::MPRDMA_HALF_WINDOW,
         swift_rps::SWIFT_RPS,
         reps::REPS,
+        smartt::INFO,
         strack::STRACK,
         uet_nscc::INFO,
         uet_rccc::INFO,
