@@ -153,7 +153,7 @@ impl Scheme {
         };
         let has_window = matches!(&self.policy, PolicyConfig::Split(split) if split.cc.has_window());
         let allowed = "one of the others with this policy: \"sleek\" needs a split policy whose congestion control \
-                       has a window (\"nscc\", \"smartt\", \"strack\", \"swift\", \"dctcp\")";
+                       has a window (\"nscc\", \"smartt\", \"strack\", \"swift\", \"mswift\", \"dctcp\")";
         check(has_window, "recovery.kind", "\"sleek\"", allowed)?;
         let windows = (0.1..=1e3).contains(&reorder_windows);
         check(windows, "recovery.reorder_windows", reorder_windows, "0.1 to 1000")?;

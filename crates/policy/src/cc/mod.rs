@@ -8,6 +8,7 @@ mod dctcp;
 mod dctcp_rate;
 mod host_scaling;
 mod median;
+mod mswift;
 mod nscc;
 mod smartt;
 mod strack;
@@ -179,6 +180,8 @@ congestion_controls! {
     Dctcp(dctcp: Dctcp, DctcpConfig),
     /// DCTCP with a rate in place of the window, as simulators of RDMA have it.
     DctcpRate(dctcp_rate: DctcpRate, DctcpRateConfig),
+    /// MSwift: Swift on the median of delays, for packets sprayed over paths; as understood at second hand.
+    Mswift(mswift: Mswift, MswiftConfig),
     /// NSCC, Ultra Ethernet's: a window in bytes, driven by delay and marks together.
     Nscc(nscc: Nscc, NsccConfig),
     /// SMaRTT, NSCC's ancestor: a window in bytes, driven by delay and marks; as understood at second hand.

@@ -18,6 +18,7 @@ mod laps_published;
 mod letflow;
 mod mprdma;
 mod mprdma_half_window;
+mod mswift;
 mod ndp;
 mod per_message;
 mod plb;
@@ -66,6 +67,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
         uet::INFO,
         eqds::INFO,
         ndp::INFO,
+        mswift::INFO,
         weave::WEAVE,
         timely::TIMELY,
         swift::SWIFT,
