@@ -15,6 +15,7 @@ use crate::dlbf::{Dlbf, DlbfConfig};
 use crate::fluid::{AsFluid, Fluid};
 use crate::laps::{Laps, LapsConfig};
 use crate::mprdma::{MpRdma, MpRdmaConfig};
+use crate::mrc::{Mrc, MrcConfig};
 use crate::picker::{AnyPicker, PickerConfig};
 use crate::reflex::{Reflex, ReflexConfig};
 use crate::reps::{Reps, RepsConfig};
@@ -146,6 +147,8 @@ policies! {
     Udmp(Udmp, UdmpConfig),
     /// MP-RDMA: an ECN-driven window, ACK-clocked on the path of the acknowledgement.
     Mprdma(MpRdma, MpRdmaConfig),
+    /// MRC: paths in turn, each with a state, and NSCC's window.
+    Mrc(Mrc, MrcConfig),
     /// DLBF: a path until it marks, with copies of what a switch would make late.
     Dlbf(Dlbf, DlbfConfig),
     /// REPS: recycled entropies, with a window for delay and ECN.

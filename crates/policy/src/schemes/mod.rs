@@ -18,6 +18,7 @@ mod laps_published;
 mod letflow;
 mod mprdma;
 mod mprdma_half_window;
+mod mrc;
 mod mswift;
 mod ndp;
 mod per_message;
@@ -68,6 +69,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
         eqds::INFO,
         ndp::INFO,
         mswift::INFO,
+        mrc::INFO,
         weave::WEAVE,
         timely::TIMELY,
         swift::SWIFT,
