@@ -325,7 +325,8 @@ impl PolicyEnv {
     }
 }
 
-/// The window of a policy that has one, for loss recovery that reckons with it ([`Recovery::Sleek`](crate::Recovery::Sleek)).
+/// The window of a policy that has one, for loss recovery that reckons with it
+/// ([`Recovery::Sleek`](crate::Recovery::Sleek)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendWindow {
     /// Wire bytes that may be in flight now.

@@ -249,11 +249,11 @@ pub enum Recovery {
         /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
         window_packets: u32,
     },
-    /// As selective repeat without a bound, with the timer of MRC's NICs in place of the configured one: 1.024 us times a power
-    /// of two. Apart from what trims tell, only it finds losses.
+    /// As selective repeat without a bound, with the timer of MRC's NICs in place of the configured one: 1.024 us times
+    /// a power of two. Apart from what trims tell, only it finds losses.
     Timeouts {
-        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. MRC has multiples
-        /// of 128.
+        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. MRC has
+        /// multiples of 128.
         window_packets: u32,
         /// The power of two, 0 to 24. Absent: the least one that makes eight idle round trips.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
@@ -263,10 +263,11 @@ pub enum Recovery {
         /// Timeouts in a row without progress after which a message fails, 1 to 25; 25: never.
         retries: u8,
     },
-    /// SLEEK, Ultra Ethernet's recovery without trimming, for congestion controls with a window. Once more packets ahead of a
-    /// gap are acknowledged than 1.5 windows hold, all that is missing of a window from the gap on is sent again, each packet
-    /// once, whatever the window says. Where no acknowledgement comes, a probe follows the data: if it met no queue and the
-    /// data has not arrived, that is lost. The configured retransmission timer is for what no probe tells.
+    /// SLEEK, Ultra Ethernet's recovery without trimming, for congestion controls with a window. Once more packets
+    /// ahead of a gap are acknowledged than 1.5 windows hold, all that is missing of a window from the gap on is sent
+    /// again, each packet once, whatever the window says. Where no acknowledgement comes, a probe follows the data: if
+    /// it met no queue and the data has not arrived, that is lost. The configured retransmission timer is for what no
+    /// probe tells.
     Sleek {
         /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
         window_packets: u32,
@@ -276,8 +277,8 @@ pub enum Recovery {
         /// The least of that, in packets.
         #[cfg_attr(feature = "serde", serde(default = "sleek::reorder_packets"))]
         reorder_packets: u32,
-        /// Base round-trip times from an acknowledgement to the probe, while new data waits. Where none does: one, and the
-        /// delay that the congestion control aims at.
+        /// Base round-trip times from an acknowledgement to the probe, while new data waits. Where none does: one, and
+        /// the delay that the congestion control aims at.
         #[cfg_attr(feature = "serde", serde(default = "sleek::probe_rtts"))]
         probe_rtts: f64,
         /// From a probe to the next.

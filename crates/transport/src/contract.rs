@@ -26,12 +26,12 @@ use crate::transmit::{Gate, Transmit};
 ///
 /// **What may leave now.** Control packets leave whatever the ports are doing, and before data:
 /// [`has_control`](Transport::has_control) tells whether there are any, [`send_control`](Transport::send_control) hands
-/// over the next one. All are of class [`Control`](crate::Class::Control) but probes of loss recovery, which meet in the
-/// network what data meets. Data leaves by NIC ports that are free, which the [`Gate`] names:
-/// [`send_data`](Transport::send_data) hands over the next packet that may leave by one of them. It is stamped with `now`,
-/// so ask when it can really leave. [`has_ready_data`](Transport::has_ready_data) tells whether there may be data once a
-/// port is free. If not, only an input changes that. If so, and `send_data` has answered `false`, data waits for a port
-/// that was not open, or for the timer: ask again when either comes.
+/// over the next one. All are of class [`Control`](crate::Class::Control) but probes of loss recovery, which meet in
+/// the network what data meets. Data leaves by NIC ports that are free, which the [`Gate`] names:
+/// [`send_data`](Transport::send_data) hands over the next packet that may leave by one of them. It is stamped with
+/// `now`, so ask when it can really leave. [`has_ready_data`](Transport::has_ready_data) tells whether there may be
+/// data once a port is free. If not, only an input changes that. If so, and `send_data` has answered `false`, data
+/// waits for a port that was not open, or for the timer: ask again when either comes.
 /// [`poll_transmit`](Transport::poll_transmit) is all of this for who does not need it apart.
 ///
 /// **Time.** The `now` of all calls never decreases; a clock that does is a bug and panics. Call

@@ -16,8 +16,8 @@ pub(super) struct Median {
 }
 
 impl Median {
-    /// The median of this delay and those before it, `of` in all, or as many as there are. Of an even number it is the lower
-    /// of the two in the middle.
+    /// The median of this delay and those before it, `of` in all, or as many as there are. Of an even number it is the
+    /// lower of the two in the middle.
     pub(super) fn next(&mut self, delay: Duration, of: usize) -> Duration {
         if self.latest.len() == MOST {
             self.latest.pop_back();

@@ -1,12 +1,12 @@
-//! MSwift (arXiv 2509.07907), Swift for packets that take many paths, **as understood**: the rules are taken at second hand, from
-//! a description of a port by others, not from the paper's text. Compare directions with it, not digits.
+//! MSwift (arXiv 2509.07907), Swift for packets that take many paths, **as understood**: the rules are taken at second
+//! hand, from a description of a port by others, not from the paper's text. Compare directions with it, not digits.
 //!
-//! Of packets sprayed over paths one late one tells of its path, not of the network. So Swift's delay is the median of those
-//! of half a window, and the window shrinks only after several acknowledgements in a row whose median is above the target. The
-//! rest is Swift's, marks ignored.
+//! Of packets sprayed over paths one late one tells of its path, not of the network. So Swift's delay is the median of
+//! those of half a window, and the window shrinks only after several acknowledgements in a row whose median is above
+//! the target. The rest is Swift's, marks ignored.
 //!
-//! Ours, because the description does not say: a median below the target ends the row, a decrease does not, and Swift's own
-//! rule of one decrease a round trip holds beside it.
+//! Ours, because the description does not say: a median below the target ends the row, a decrease does not, and Swift's
+//! own rule of one decrease a round trip holds beside it.
 
 use alloc::boxed::Box;
 

@@ -1,5 +1,6 @@
-//! SMaRTT (Bonato et al., "SMaRTT-REPS", arXiv 2404.01630), the ancestor of NSCC, **as understood**: the law is taken at second
-//! hand, from a description of a port of it by others, not from the paper's text. Compare directions with it, not digits.
+//! SMaRTT (Bonato et al., "SMaRTT-REPS", arXiv 2404.01630), the ancestor of NSCC, **as understood**: the law is taken
+//! at second hand, from a description of a port of it by others, not from the paper's text. Compare directions with it,
+//! not digits.
 //!
 //! A window in bytes, moved by each acknowledgement of `m` bytes that took `r`; `w` is the window, `T` the target:
 //!
@@ -8,9 +9,9 @@
 //! | not marked | grow by `min(m, 2 m m (T - r) / (r w))`, and by the fair step | grow by the fair step, `0.02 m BDP / w` |
 //! | marked, while more than 0.3 are of late | shrink by the fair share, `0.5 m w / BDP` | shrink by `min(m, m (r - T) / r` and the fair share`)` |
 //!
-//! Where nothing queues for more than a window it grows by `m` an acknowledgement. A trim or a loss takes its bytes from the
-//! window; and *quick adapt*: once a target, if there was one, the window becomes what came through, and what is marked, trimmed
-//! or lost of what was in flight then is ignored.
+//! Where nothing queues for more than a window it grows by `m` an acknowledgement. A trim or a loss takes its bytes
+//! from the window; and *quick adapt*: once a target, if there was one, the window becomes what came through, and what
+//! is marked, trimmed or lost of what was in flight then is ignored.
 //!
 //! Ours, because the description does not say: the first and largest window is NSCC's, 1.5 bandwidth-delay products.
 
@@ -34,7 +35,8 @@ use crate::{
 pub struct SmarttConfig {
     /// Target of the round-trip time, in idle ones (1.5); quick adapt looks as often.
     pub rtt_target: f64,
-    /// Packets added for each packet acknowledged in a round trip, times the share of it that is left of the target (2).
+    /// Packets added for each packet acknowledged in a round trip, times the share of it that is left of the target
+    /// (2).
     pub proportional_increase: f64,
     /// Bandwidth-delay products added for a window acknowledged without marks (0.02).
     pub fair_increase: f64,
@@ -312,8 +314,8 @@ mod tests {
 
     const US: fn(u64) -> Duration = Duration::from_us;
 
-    /// 100 Gb/s and 12 us are 150,000 bytes; packets of 4,000 bytes; the target is 18 us. A window of 100,000 that has just been
-    /// looked at, and every acknowledgement of late was marked.
+    /// 100 Gb/s and 12 us are 150,000 bytes; packets of 4,000 bytes; the target is 18 us. A window of 100,000 that has
+    /// just been looked at, and every acknowledgement of late was marked.
     fn smartt() -> Smartt {
         let env = PolicyEnv {
             base_rtt: US(12),

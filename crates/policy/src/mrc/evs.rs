@@ -56,8 +56,8 @@ struct Step {
 }
 
 impl Evs {
-    /// Of `paths` EVs, the first ones are in use: an EV's plane is its number modulo the number of planes, so that they are
-    /// spread evenly.
+    /// Of `paths` EVs, the first ones are in use: an EV's plane is its number modulo the number of planes, so that they
+    /// are spread evenly.
     pub(super) fn new(config: &MrcConfig, paths: u16, base_rtt: Duration, rng: &mut Rng) -> Self {
         let wanted = config.active_evs.min(paths);
         Evs {
@@ -78,7 +78,8 @@ impl Evs {
         self.states[path.index()]
     }
 
-    /// The EV whose turn it is, and what becomes of one that is passed over. At most one is good again with each packet.
+    /// The EV whose turn it is, and what becomes of one that is passed over. At most one is good again with each
+    /// packet.
     fn step(&self) -> Step {
         let mut returned = None;
         let len = self.active.len();
@@ -125,8 +126,8 @@ impl Evs {
         }
     }
 
-    /// An EV goes out of use; another takes its place. Where none is left and too few would be in use it stays, to be passed
-    /// over once.
+    /// An EV goes out of use; another takes its place. Where none is left and too few would be in use it stays, to be
+    /// passed over once.
     fn put_out(&mut self, path: PathId, state: State) {
         if let Some(place) = self.active.iter().position(|&active| active == path) {
             match self.backup(path) {
@@ -220,8 +221,8 @@ impl Evs {
         self.states[path.index()] = State::Denied;
     }
 
-    /// Those denied leave for good ones, then for those assumed to be bad, and whatever the floor says: nothing comes through
-    /// there.
+    /// Those denied leave for good ones, then for those assumed to be bad, and whatever the floor says: nothing comes
+    /// through there.
     fn drop_denied(&mut self, some_up: bool) {
         if !some_up {
             return;

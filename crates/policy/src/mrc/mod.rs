@@ -2,8 +2,8 @@
 //! second-hand descriptions: which path a packet takes. The window is NSCC's, the timer that of
 //! [`Recovery::Timeouts`](crate::Recovery::Timeouts).
 //!
-//! A connection has a set of entropy values (EVs), each of which fixes a path, spread over the planes of the network. Packets
-//! take them in turn. Each EV is in a state:
+//! A connection has a set of entropy values (EVs), each of which fixes a path, spread over the planes of the network.
+//! Packets take them in turn. Each EV is in a state:
 //!
 //! | State | Enters | Leaves |
 //! |---|---|---|
@@ -12,9 +12,9 @@
 //! | assumed bad | a packet is lost that no trim told of: another EV takes its place at once | probes in a row were answered |
 //! | denied | its link is down, as somebody who knows says | the same says that it is up |
 //!
-//! What is not public is a parameter here, with a value of ours: how many probes, how often, and how many EVs stay in use at
-//! least. Marks are taken for those of the way: hosts do not see where a packet was marked. What MRC has and this has not: the
-//! higher class of what is sent again, and timers of single packets.
+//! What is not public is a parameter here, with a value of ours: how many probes, how often, and how many EVs stay in
+//! use at least. Marks are taken for those of the way: hosts do not see where a packet was marked. What MRC has and
+//! this has not: the higher class of what is sent again, and timers of single packets.
 
 mod evs;
 
@@ -49,7 +49,8 @@ pub struct MrcConfig {
     pub floor_evs: u16,
     /// Probes answered in a row that make an EV good again. 3, ours.
     pub good_probes: u8,
-    /// Idle round-trip times from a probe of an EV to the next. 8, ours: long enough for one that meets queues to come back.
+    /// Idle round-trip times from a probe of an EV to the next. 8, ours: long enough for one that meets queues to come
+    /// back.
     pub probe_rtts: f64,
 }
 

@@ -1,4 +1,5 @@
-//! What SLEEK ([`crate::recovery`]) has a queue pair do: what acknowledgements and probes prove is lost, and when a probe leaves.
+//! What SLEEK ([`crate::recovery`]) has a queue pair do: what acknowledgements and probes prove is lost, and when a
+//! probe leaves.
 
 use pathweave_policy::{FeedbackKind, Policy, PolicyCx, Want};
 use pathweave_units::{PathId, Time};

@@ -67,7 +67,7 @@ impl<P: Policy> Qp<P> {
         match self.send.deadline() {
             None => return,
             Some((deadline, _)) if deadline > now => {}
-            Some((_, Waiting::ForProbe)) => self.probe(now, common),
+            Some((_, Waiting::UntilProbe)) => self.probe(now, common),
             Some((_, Waiting::ForAck)) if self.send.is_timed() => self.lose_patience(now, common),
             Some((_, Waiting::ForAck)) => self.on_timeout(now, common),
             Some((_, Waiting::ForAnswer)) => {

@@ -1,18 +1,18 @@
-//! SLEEK, the recovery of Ultra Ethernet without trimming, as uet-htsim 40ccb05 has it: packets ahead of a gap prove it a loss
-//! once they are more than any spread of paths explains, of which the congestion window is the measure.
+//! SLEEK, the recovery of Ultra Ethernet without trimming, as uet-htsim 40ccb05 has it: packets ahead of a gap prove it
+//! a loss once they are more than any spread of paths explains, of which the congestion window is the measure.
 //!
-//! *In recovery*, which lasts until all that had left when it began has arrived, what is missing of a window from the oldest
-//! packet on is sent again, each packet once, and whatever the window says: it has been cut for the losses already, while what
-//! was lost still counts as in flight. Each acknowledgement moves the range on.
+//! *In recovery*, which lasts until all that had left when it began has arrived, what is missing of a window from the
+//! oldest packet on is sent again, each packet once, and whatever the window says: it has been cut for the losses
+//! already, while what was lost still counts as in flight. Each acknowledgement moves the range on.
 //!
-//! A *probe* finds what no acknowledgement tells of: the last packets of a message, or a window lost as a whole. Some round
-//! trips after the last acknowledgement it follows the data through the same queues, and if it comes back without having met
-//! one while the data has not been heard of, that is lost.
+//! A *probe* finds what no acknowledgement tells of: the last packets of a message, or a window lost as a whole. Some
+//! round trips after the last acknowledgement it follows the data through the same queues, and if it comes back without
+//! having met one while the data has not been heard of, that is lost.
 //!
-//! Where it departs from uet-htsim: what left after a recovery began, or after its probe, is not lost by it; packets ahead are
-//! counted by what acknowledgements have told, not by the receiver's own count; the probe takes the path that was last heard
-//! of, the next one in a row the path of the next packet; its answer is no sample for the window's law; and a timeout while in
-//! recovery waits once, then counts.
+//! Where it departs from uet-htsim: what left after a recovery began, or after its probe, is not lost by it; packets
+//! ahead are counted by what acknowledgements have told, not by the receiver's own count; the probe takes the path that
+//! was last heard of, the next one in a row the path of the next packet; its answer is no sample for the window's law;
+//! and a timeout while in recovery waits once, then counts.
 
 use alloc::vec::Vec;
 
@@ -127,8 +127,8 @@ impl Sender {
         })
     }
 
-    /// An acknowledgement came from `path` and has been taken in: what is lost now? `waits`: new data does. `mtu` is the payload
-    /// of a full packet.
+    /// An acknowledgement came from `path` and has been taken in: what is lost now? `waits`: new data does. `mtu` is
+    /// the payload of a full packet.
     #[expect(clippy::too_many_arguments, reason = "what one acknowledgement comes with")]
     pub(crate) fn heard(
         &mut self,
@@ -190,8 +190,8 @@ impl Sender {
         self.heard_on.filter(|_| self.probes % 2 == 1)
     }
 
-    /// The answer to a probe that left at `sent_at`. False if that is none of this end's latest. If it met no queue, what left
-    /// before it is lost.
+    /// The answer to a probe that left at `sent_at`. False if that is none of this end's latest. If it met no queue,
+    /// what left before it is lost.
     pub(crate) fn answered(
         &mut self,
         now: Time,

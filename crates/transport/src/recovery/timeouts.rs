@@ -1,5 +1,5 @@
-//! Recovery by the timer of RDMA NICs alone: selective repeat whose first timeouts in a row are alike and only then double
-//! (MRC). The interval and the retries are in place of the configured ones.
+//! Recovery by the timer of RDMA NICs alone: selective repeat whose first timeouts in a row are alike and only then
+//! double (MRC). The interval and the retries are in place of the configured ones.
 
 use alloc::vec::Vec;
 
@@ -33,8 +33,8 @@ fn exponent_for(idle: Duration, configured: &RetransmissionConfig) -> u32 {
     wanted.as_ps().div_ceil(UNIT.as_ps()).max(1).next_power_of_two().trailing_zeros()
 }
 
-/// The timer that this recovery has in place of the configured one. `idle`: time of a full packet and its acknowledgement,
-/// zero if not known.
+/// The timer that this recovery has in place of the configured one. `idle`: time of a full packet and its
+/// acknowledgement, zero if not known.
 pub(crate) fn timer(
     recovery: Recovery,
     configured: RetransmissionConfig,

@@ -431,7 +431,7 @@ impl SendStream {
     /// When the retransmission timer has to fire, and whether for want of an answer to a READ.
     pub(crate) fn deadline(&mut self) -> Option<(Time, Waiting)> {
         let probe = self.recovery.sleek().and_then(|sleek| sleek.probe_at(&self.flight));
-        let probe = probe.map(|at| (at, Waiting::ForProbe));
+        let probe = probe.map(|at| (at, Waiting::UntilProbe));
         self.deadline_of_data().into_iter().chain(probe).min_by_key(|(at, _)| *at)
     }
 
@@ -521,7 +521,7 @@ impl SendStream {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {
     /// The instant at which a probe leaves.
-    ForProbe,
+    UntilProbe,
     /// The acknowledgement of a packet in flight.
     ForAck,
     /// The answer to a READ whose request was acknowledged.

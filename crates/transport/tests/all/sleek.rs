@@ -1,4 +1,5 @@
-//! SLEEK between two endpoints: a gap that is proven, a tail that a probe finds, a lost window that does not block itself.
+//! SLEEK between two endpoints: a gap that is proven, a tail that a probe finds, a lost window that does not block
+//! itself.
 
 use crate::pair::{Channel, MTU, Pair};
 use pathweave_policy::{AckPolicy, Recovery};
@@ -10,8 +11,8 @@ fn us(n: u64) -> Duration {
     Duration::from_us(n)
 }
 
-/// A WRITE of so many packets with this window, 2 us there and back, in which the policy aims at a queue of 2 us. The timer
-/// would take a second.
+/// A WRITE of so many packets with this window, 2 us there and back, in which the policy aims at a queue of 2 us. The
+/// timer would take a second.
 fn writing(
     drops: impl FnMut(u64, bool, u16) -> bool + 'static,
     packets: u64,
@@ -64,8 +65,8 @@ fn packets_ahead_of_a_gap_prove_it_before_any_probe() {
     assert!(probes(&pair).is_empty(), "{:?}", probes(&pair));
 }
 
-/// One base round trip and the target after the last acknowledgement a probe leaves, and what it proves lost is sent again
-/// when it is back.
+/// One base round trip and the target after the last acknowledgement a probe leaves, and what it proves lost is sent
+/// again when it is back.
 #[test]
 fn a_probe_finds_a_lost_tail() {
     let mut pair = writing(|psn, again, _| psn == 9 && !again, 10, 16, 1);

@@ -60,8 +60,8 @@ pub struct NsccConfig {
     pub max_decrease: f64,
     /// Weight of the newest queueing delay in its average (0.0125).
     pub delay_gain: f64,
-    /// Most packets of the last half window of which the median queueing delay counts for each one's (MNSCC: 4), as understood
-    /// at second hand. Absent: each has its own.
+    /// Most packets of the last half window of which the median queueing delay counts for each one's (MNSCC: 4), as
+    /// understood at second hand. Absent: each has its own.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub median_packets: Option<u16>,
     /// Quick adapt: a queueing delay of more than this many targets is as bad as a trim. Absent: 4; with profile "ue1.0" no delay

@@ -244,8 +244,8 @@ fn profiles_differ_in_delay_alone_where_switches_trim() {
     }
 }
 
-/// A window of 100,000 is 24 packets, half of it 12: at most four of them. Of 6, 11, 1 and 8 us, in this order, the medians are
-/// 6; 6 (the lower of two); 6 and 6.
+/// A window of 100,000 is 24 packets, half of it 12: at most four of them. Of 6, 11, 1 and 8 us, in this order, the
+/// medians are 6; 6 (the lower of two); 6 and 6.
 #[test]
 fn the_median_of_the_last_four_delays_may_count() {
     let config = NsccConfig { median_packets: Some(4), delay_gain: 1.0, ..NsccConfig::default() };
