@@ -13,5 +13,4 @@ mod path_order;
 mod placement;
 mod properties;
 mod shared;
-mod sleek;
 mod timed;
