@@ -184,13 +184,9 @@ impl Case {
     /// # Errors
     /// If the scenario is wrong.
     pub fn load(&self, seed: u64, more: &Table) -> Result<Loaded, ValidateError> {
-        let fields = || self.file.set.iter().chain(more);
-        // An experiment may have another scheme, whose fields the others are then.
-        let other = fields().filter(|(key, _)| *key == "scheme").last().and_then(|(_, value)| value.as_str());
-        let scheme = Some(other.unwrap_or(&self.file.scheme).to_owned());
-        let set = fields().filter(|(key, _)| *key != "scheme");
-        let set = set.map(|(key, value)| format!("{key}={value}")).collect();
-        let changes = Changes { set, seed: Some(seed), scheme, ..Changes::default() };
+        let fields = self.file.set.iter().chain(more).map(|(key, value)| format!("{key}={value}"));
+        let set = [format!("scheme={}", self.file.scheme)].into_iter().chain(fields).collect();
+        let changes = Changes { set, seed: Some(seed), ..Changes::default() };
         Loaded::parse(&self.text, &self.source, self.base_dir.clone(), &changes)
             .map_err(|findings| ValidateError::Scenario { case: self.name.clone(), findings })
     }
