@@ -10,7 +10,7 @@ use pathweave_units::{Duration, HostId, Time};
 use pathweave_workload::{MessageGraph, TaskId};
 
 use crate::activities;
-use crate::chunks::{self, Chunks};
+use crate::chunks::Chunks;
 use crate::connections::{ConnId, Connection, Connections};
 use crate::flow::{Receiving, Sending};
 use crate::part::Part;
@@ -135,12 +135,13 @@ impl<Q> Execution<Q> {
         notification: Duration,
     ) -> Self {
         let messages = graph.messages().len();
+        let sending = Chunks::new(messages, None);
         Execution {
             connections,
             groups: groups.to_vec(),
-            sending: Chunks::new(messages, None),
+            settled: vec![0; sending.chunks()],
+            sending,
             receiving: Chunks::new(messages, Receiving::UNKNOWN),
-            settled: vec![0; messages.div_ceil(1 << chunks::shift(messages))],
             tasks: Tasks::new(graph, groups, notification),
             bytes_done: 0,
             flows_done: 0,
