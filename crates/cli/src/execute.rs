@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pathweave_heap::usage;
-use pathweave_results::{EndReason, FlowStatus, RunResult, Summary};
+use pathweave_results::{EndReason, FlowSink, FlowStatus, RunResult, Summary};
 use pathweave_scenario::Loaded;
 use pathweave_sim::{Control, Fidelity, Monitor, RankSimulation, SimSpec, Simulation, Tap};
 
@@ -45,15 +45,9 @@ pub(crate) fn execute(
     let run = if tap.is_none() && flows.is_none() {
         pathweave_scenario::run(spec, &mut watcher)
     } else {
-        Simulation::new(spec).map(|mut simulation| {
-            if let Some(tap) = tap {
-                simulation = simulation.watched_by(tap);
-            }
-            if let Some(flows) = &mut flows {
-                simulation = simulation.recorded_by(flows);
-            }
-            simulation.run(&mut watcher)
-        })
+        let tap = tap.map(|tap| tap as &mut dyn Tap);
+        let sink = flows.as_mut().map(|flows| flows as &mut dyn FlowSink);
+        Simulation::new(spec).map(|simulation| simulation.watched_by(tap).recorded_by(sink).run(&mut watcher))
     };
     let run = run.map_err(|why| Failure::Scenario(loaded.sim_error(&why)))?;
     let used = [usage::thread_cpu_s() - cpu_s, usage::peak_rss_bytes() as f64];
@@ -73,15 +67,9 @@ pub(crate) fn execute_among(
     let mut watcher = Watcher { progress, interrupt, failed };
     let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
     let simulation = RankSimulation::new(spec, company.ranks());
-    let run = simulation.map(|mut simulation| {
-        if let Some(tap) = tap {
-            simulation = simulation.watched_by(tap);
-        }
-        if let Some(flows) = &mut flows {
-            simulation = simulation.recorded_by(flows);
-        }
-        simulation.run(&mut watcher)
-    });
+    let tap = tap.map(|tap| tap as &mut dyn Tap);
+    let sink = flows.as_mut().map(|flows| flows as &mut dyn FlowSink);
+    let run = simulation.map(|simulation| simulation.watched_by(tap).recorded_by(sink).run(&mut watcher));
     let run = match run {
         Ok(run) => run,
         // All have found the same.

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use pathweave_results::{
     FlowFigures, FlowFile, FlowRecord, FlowSink, OutputError, ResultFolder, RunInfo, RunResult,
 };
-use pathweave_sim::{Fidelity, SimSpec};
+use pathweave_sim::{SimSpec, records_can_be_written_singly};
 
 /// Portions of records that may wait for the disk; then the run does.
 const WAITING: usize = 4;
@@ -24,9 +24,9 @@ pub(crate) struct FlowStream {
 }
 
 impl FlowStream {
-    /// Into a folder; nothing where records are needed as a whole: where they are parts of activities, and without packets.
+    /// Into a folder; nothing where records are needed as a whole.
     pub(crate) fn open(folder: &ResultFolder, spec: &SimSpec) -> Result<Option<Self>, OutputError> {
-        if spec.fidelity == Fidelity::Flow || !spec.graph.labels().is_empty() {
+        if !records_can_be_written_singly(spec) {
             return Ok(None);
         }
         let info = RunInfo { version: env!("CARGO_PKG_VERSION").to_owned(), ..spec.run_info() };

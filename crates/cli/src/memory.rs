@@ -5,15 +5,14 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use pathweave_heap::usage::available_bytes;
 use pathweave_results::Quantity;
-use pathweave_scenario::{Diagnostics, Loaded, Memory, MemoryPart, Prepared, Process};
+use pathweave_scenario::{Diagnostics, Loaded, Memory, MemoryPart, Prepared, Process, Records};
 use pathweave_sim::SimSpec;
 
 use crate::failure::Failure;
 
 /// The process in which this run is made. What the program itself takes is a constant, so that a forecast is the same each time.
-/// Where it `keeps_records`, it writes them when it is over.
-pub(crate) fn process(spec: &SimSpec, keeps_records: bool) -> Process {
-    Process { threads: spec.threads.unwrap_or(NonZeroU16::MIN), keeps_records, ..Process::ONE_THREAD }
+pub(crate) fn process(spec: &SimSpec, records: Records) -> Process {
+    Process { threads: spec.threads.unwrap_or(NonZeroU16::MIN), records, ..Process::ONE_THREAD }
 }
 
 fn bytes(bytes: u64) -> String {
@@ -124,7 +123,7 @@ impl Room {
         on_cores: impl FnOnce(&SimSpec) -> SimSpec,
     ) -> Result<(SimSpec, Taken<'_>), Unfit> {
         let spec = on_cores(&drafted.spec);
-        let taken = self.take(&drafted.memory_in(process(&spec, true))).map_err(Unfit::Memory)?;
+        let taken = self.take(&drafted.memory_in(process(&spec, Records::Kept))).map_err(Unfit::Memory)?;
         Ok((spec, taken))
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use pathweave_results::{FctEnd, FctFormat, RunResult, fct, flows_csv, perfetto};
 use pathweave_scenario::units::HostId;
-use pathweave_scenario::{did_you_mean, nearest};
+use pathweave_scenario::{Records, did_you_mean, nearest};
 use pathweave_sim::{Capture, CaptureFilter, Fidelity, Frames, SimSpec};
 
 use crate::commands::safe_name;
@@ -53,9 +53,10 @@ impl TraceArgs {
         self.files().iter().any(|(_, path)| path.is_some())
     }
 
-    /// Whether flows are to be written.
-    pub(crate) fn shows_flows(&self) -> bool {
-        self.flows_csv.is_some() || self.fct.is_some() || self.perfetto.is_some()
+    /// What becomes of the records of flows: files of them are made of all.
+    pub(crate) fn records(&self) -> Records {
+        let needed = self.flows_csv.is_some() || self.fct.is_some() || self.perfetto.is_some();
+        if needed { Records::Kept } else { Records::Written }
     }
 
     /// Whether packets are to be written.

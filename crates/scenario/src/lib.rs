@@ -22,7 +22,7 @@ mod text;
 pub use estimate::Estimate;
 pub use inspect::{BoundTimes, ExplicitPaths, GroupSize, Inspection, NetworkSize, Paths, Tier, TrafficSize};
 pub use load::{Changes, Loaded};
-pub use memory::{Memory, MemoryPart, Process};
+pub use memory::{Memory, MemoryPart, Process, Records};
 pub use model::{
     Calibrate, Fidelity, Fold, NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig,
     Scenario, Verb, WorkloadEntry,

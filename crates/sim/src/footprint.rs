@@ -3,7 +3,7 @@
 use pathweave_execution::{Connection, Connections, Execution, messages_in_a_chunk};
 use pathweave_fabric::Fabric;
 use pathweave_policy::AnyPolicy;
-use pathweave_results::{EventRecord, FlowFigures, FlowRecord, LinkTotals, NodeInfo, SeriesSample};
+use pathweave_results::{EventRecord, Fidelity, FlowFigures, FlowRecord, LinkTotals, NodeInfo, SeriesSample};
 use pathweave_transport::Endpoint;
 
 use crate::host::{Content, Host};
@@ -28,9 +28,15 @@ impl Footprint {
     }
 }
 
-/// Whether records of flows can leave before the run is over: parts of jobs and activities are needed to its end.
+/// Whether nobody needs the records of a run as a whole, so that they can be written one by one: parts of activities are needed
+/// together, and without packets nothing is known before the end.
+pub fn records_can_be_written_singly(spec: &SimSpec) -> bool {
+    spec.fidelity == Fidelity::Packet && spec.graph.labels().is_empty()
+}
+
+/// Whether records of flows can leave before the run is over: parts of jobs, too, are needed to its end.
 pub fn flows_can_leave(spec: &SimSpec) -> bool {
-    spec.graph.jobs().is_empty() && spec.graph.labels().is_empty()
+    records_can_be_written_singly(spec) && spec.graph.jobs().is_empty()
 }
 
 /// Bytes of the pieces that a run is made of, each as the compiler lays it out.

@@ -83,9 +83,10 @@ impl<'a> Simulation<'a> {
         }))
     }
 
-    /// Shows `tap` every packet that reaches a host, in order of time.
+    /// Shows `tap`, if there is one, every packet that reaches a host, in order of time.
     #[must_use]
-    pub fn watched_by(mut self, tap: &'a mut dyn Tap) -> Self {
+    pub fn watched_by(mut self, tap: Option<&'a mut dyn Tap>) -> Self {
+        let Some(tap) = tap else { return self };
         match &mut self.0 {
             Width::Two(runner) => runner.set_tap(tap),
             Width::Four(runner) => runner.set_tap(tap),
@@ -94,14 +95,14 @@ impl<'a> Simulation<'a> {
         self
     }
 
-    /// Hands the records of flows to `sink`, in order, each as soon as nothing can happen any more to it and those before it. The
-    /// result has none then.
+    /// Hands the records of flows to `sink`, if there is one, in order, each as soon as nothing can happen any more to it and those
+    /// before it. The result has none then.
     #[must_use]
-    pub fn recorded_by(mut self, sink: &'a mut dyn FlowSink) -> Self {
+    pub fn recorded_by(mut self, sink: Option<&'a mut dyn FlowSink>) -> Self {
         match &mut self.0 {
-            Width::Two(runner) => runner.central.leaving.sink = Some(sink),
-            Width::Four(runner) => runner.central.leaving.sink = Some(sink),
-            Width::Eight(runner) => runner.central.leaving.sink = Some(sink),
+            Width::Two(runner) => runner.central.leaving.sink = sink,
+            Width::Four(runner) => runner.central.leaving.sink = sink,
+            Width::Eight(runner) => runner.central.leaving.sink = sink,
         }
         self
     }
@@ -152,13 +153,13 @@ impl<'a> RankSimulation<'a> {
     /// Shows `tap` every packet that reaches a host, in order of time. To be called by all ranks; the tap of rank 0 is shown
     /// the packets of all.
     #[must_use]
-    pub fn watched_by(self, tap: &'a mut dyn Tap) -> Self {
+    pub fn watched_by(self, tap: Option<&'a mut dyn Tap>) -> Self {
         RankSimulation(self.0.watched_by(tap))
     }
 
     /// Hands the records of all flows to `sink` at the end, where rank 0 is. The result has none then.
     #[must_use]
-    pub fn recorded_by(self, sink: &'a mut dyn FlowSink) -> Self {
+    pub fn recorded_by(self, sink: Option<&'a mut dyn FlowSink>) -> Self {
         RankSimulation(self.0.recorded_by(sink))
     }
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use pathweave_heap::usage::available_bytes;
 use pathweave_results::Quantity;
-use pathweave_scenario::{Inspection, Loaded, Memory};
+use pathweave_scenario::{Inspection, Loaded, Memory, Records};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub(crate) struct CheckArgs {
 pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
     let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
     let prepared = loaded.draft()?;
-    let process = memory::process(&args.threads.of(&prepared.spec, 1), false);
+    let process = memory::process(&args.threads.of(&prepared.spec, 1), Records::Written);
     if args.memory {
         let memory = prepared.memory_in(process);
         let available = available_bytes();

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use pathweave_results::{ResultFolder, differences_table, summary_table};
-use pathweave_scenario::Loaded;
+use pathweave_scenario::{Loaded, Records};
 use pathweave_sim::{Arrival, SimSpec, Tap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -100,10 +100,8 @@ impl Ready {
         let prepared = loaded.draft()?;
         let spec = args.threads.of(&prepared.spec, sharing);
         if !args.force
-            && let Some(why) = memory::refusal(
-                &prepared.memory_in(memory::process(&spec, args.traces.shows_flows())),
-                processes,
-            )
+            && let Some(why) =
+                memory::refusal(&prepared.memory_in(memory::process(&spec, args.traces.records())), processes)
         {
             return Err(Failure::Input(format!("{why}; --force runs it anyway")));
         }
@@ -137,9 +135,9 @@ impl Desk {
             let what = "--json and a file named - would both be standard output; name a file for one";
             return Err(Failure::Input(what.to_owned()));
         }
-        let flows = match args.traces.shows_flows() {
-            true => None,
-            false => FlowStream::open(&folder, spec).map_err(output)?,
+        let flows = match args.traces.records() {
+            Records::Kept => None,
+            Records::Written => FlowStream::open(&folder, spec).map_err(output)?,
         };
         let reporter = Reporter::new(&args.talk);
         for note in &ready.notes {

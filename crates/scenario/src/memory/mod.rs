@@ -12,7 +12,7 @@ mod ways;
 use std::num::NonZeroU16;
 
 use pathweave_results::FlowFile;
-use pathweave_sim::{Fidelity, Footprint, RouteChoice, SimSpec, Sizes};
+use pathweave_sim::{Fidelity, Footprint, RouteChoice, SimSpec, Sizes, records_can_be_written_singly};
 use pathweave_topo::Routing;
 use pathweave_units::Time;
 use serde::Serialize;
@@ -50,9 +50,17 @@ pub struct Process {
     pub threads: NonZeroU16,
     /// What the process takes without the run, bytes.
     pub own_bytes: u64,
-    /// Whether the records of all flows are kept, as comparisons and programs that use them do. A single run of the program writes
-    /// them as they become known, unless they are parts of activities.
-    pub keeps_records: bool,
+    /// What becomes of the records of flows while the run goes on.
+    pub records: Records,
+}
+
+/// What becomes of the records of flows while a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Records {
+    /// They stay in memory to the end, as in comparisons and in programs that use them.
+    Kept,
+    /// They are written as they become known, unless they are parts of activities, as in a single run of the program.
+    Written,
 }
 
 impl Process {
@@ -61,7 +69,7 @@ impl Process {
 
     /// One thread of a program that keeps records.
     pub const ONE_THREAD: Process =
-        Process { threads: NonZeroU16::MIN, own_bytes: Process::USUAL_OWN_BYTES, keeps_records: true };
+        Process { threads: NonZeroU16::MIN, own_bytes: Process::USUAL_OWN_BYTES, records: Records::Kept };
 }
 
 /// Bytes that a host allocates before it has sent anything: the key to its memory. A test weighs it.
@@ -130,7 +138,7 @@ impl Memory {
         let hosts_at_rest = count(hosts, sizes.host) + IDLE_HOST_HEAP * hosts as f64;
         let of_connections =
             count(connections, sizes.connection) * threads + count(connections, sizes.connection_numbers);
-        let writes = !process.keeps_records && spec.graph.labels().is_empty();
+        let writes = process.records == Records::Written && records_can_be_written_singly(spec);
         let known = if writes { open::known_at_once(spec, &sizes, ways.round_trip) } else { messages };
         let of_messages = count(known, sizes.message) * threads;
         // What each task still waits for, and what it waited for last.

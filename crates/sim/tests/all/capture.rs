@@ -34,7 +34,7 @@ fn frames_of_every_scheme_parse() {
         let spec = lossy(spec(leaf_spine(), &permutation(16, 40_000), info.name));
         let mut capture = Capture::new(CaptureFilter::All, 100_000);
         let watched =
-            Simulation::new(&spec).expect("a spec that runs").watched_by(&mut capture).run(&mut Quiet);
+            Simulation::new(&spec).expect("a spec that runs").watched_by(Some(&mut capture)).run(&mut Quiet);
         let alone = Simulation::new(&spec).expect("a spec that runs").run(&mut Quiet);
         assert_eq!(watched.info.digest, alone.info.digest, "{}: watching changes the run", info.name);
         assert_eq!(capture.left_out(), 0);

@@ -201,7 +201,7 @@ fn records_leave_while_the_run_goes_on() {
     let spec = spec(star(4), &flows, "rps");
     let left = Cell::new(0);
     let (mut count, mut look) = (Count(&left), Look(&left, Vec::new()));
-    Simulation::new(&spec).expect("a valid spec").recorded_by(&mut count).run(&mut look);
+    Simulation::new(&spec).expect("a valid spec").recorded_by(Some(&mut count)).run(&mut look);
     assert_eq!(left.get(), 2_000);
     // The last look is before what is left leaves with the end of the run; chunks are of 16 here.
     let last = look.1.last().expect("it looks at the end");

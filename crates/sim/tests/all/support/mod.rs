@@ -251,7 +251,7 @@ fn same_when_flows_leave(spec: &SimSpec, kept: &RunResult) {
     let spec = SimSpec { threads: NonZeroU16::new(3), ..spec.clone() };
     let mut sink = Records::default();
     let simulation = Simulation::new(&spec).expect("a valid spec");
-    let mut together = simulation.recorded_by(&mut sink).run(&mut Quiet);
+    let mut together = simulation.recorded_by(Some(&mut sink)).run(&mut Quiet);
     assert!(together.flows.is_empty());
     together.flows = sink.0;
     same(&spec, kept, together, "records that leave");
