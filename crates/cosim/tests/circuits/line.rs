@@ -5,9 +5,9 @@
 use std::collections::VecDeque;
 
 use pathweave_units::{PathId, QpNum, Rng, Time};
-use pathweave_wire::{Ack, Body, Control, Data, Ecn, Notices, Operation, Packet, Segment};
+use pathweave_wire::{Ack, Body, Control, Ecn, Notices, Packet, Segment};
 
-use crate::frames::{Beat, beats, frame, route};
+use crate::frames::{Beat, a_send, beats, frame, route};
 use crate::receive::Assembly;
 use crate::registers::Command;
 use crate::top::{
@@ -147,28 +147,9 @@ impl Peer {
         let flow = self.sent % 4 * 2;
         let psn = (flow * 1_000 + self.sent / 4) % PSNS;
         self.sent += 1;
-        let body = Body::Data(least(psn));
+        let body = Body::Data(a_send(psn, 0));
         let path = PathId(self.rng.below(PATHS as u32) as u16);
         Some(self.frame_of(QpNum(flow as u32), path, body))
-    }
-}
-
-/// The data packet with the fewest bytes: a SEND of nothing.
-fn least(psn: u64) -> Data {
-    Data {
-        psn,
-        msn: 0,
-        offset: 0,
-        len: 0,
-        op: Operation::Send,
-        last: true,
-        retransmit: false,
-        ack_request: false,
-        rkey: 0,
-        remote_addr: 0,
-        imm: 0,
-        receive_index: 0,
-        sent_at: Time::ZERO,
     }
 }
 
@@ -190,7 +171,7 @@ fn measure(load: Load, clocks: usize) -> Option<Rates> {
         src_qp: QpNum(4),
         path: PathId(0),
         pull_target: None,
-        body: Body::Data(least(7)),
+        body: Body::Data(a_send(7, 0)),
     };
     let route = route(&mut rng, &segment);
     let least = frame(&mut rng, &segment, &route);

@@ -12,7 +12,7 @@ use pathweave_wire::{
     Operation, Packet, RdData, Route, Segment, extend_psn,
 };
 
-use crate::frames::{ETHERNET, beats, damage, frame, reseal, route, segment};
+use crate::frames::{ETHERNET, a_send, beats, damage, frame, reseal, route, segment};
 use crate::support;
 
 const WORDS: (usize, usize) = (19, 25);
@@ -378,21 +378,7 @@ fn it_takes_the_longest_frames() {
     let mut rng = Rng::for_component(1, "cosim-parser", 2);
     let mut frames = Vec::new();
     for len in [65_535 - 28 - 12 - 28 - 4 - 3, 9_000, 4_096] {
-        let body = Body::Data(Data {
-            psn: 5,
-            msn: 6,
-            offset: 0,
-            len: len as u16,
-            op: Operation::Send,
-            last: true,
-            retransmit: false,
-            ack_request: false,
-            rkey: 0,
-            remote_addr: 0,
-            imm: 0,
-            receive_index: 0,
-            sent_at: Time::ZERO,
-        });
+        let body = Body::Data(Data { msn: 6, ..a_send(5, len as u16) });
         let segment =
             Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(3), pull_target: None, body };
         let route = route(&mut rng, &segment);
