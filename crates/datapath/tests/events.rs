@@ -17,7 +17,7 @@ use pathweave_datapath::{
     Access, CloseReason, ConnectError, Connection, ConnectionId, ConnectionState, Device, DeviceConfig,
     Driving, Event, Events, OpenError, PostError, Region, Registration, Remote, Slices, Status, WaitError,
 };
-use support::{PATIENCE, Pair, done, pattern, region_of};
+use support::{PATIENCE, Pair, done, pattern, region_of, until};
 
 fn config() -> DeviceConfig {
     DeviceConfig { mtu_payload: 1_344, paths: 4, ..DeviceConfig::loopback() }
@@ -320,15 +320,6 @@ impl Engine {
                 _ => {}
             }
         }
-    }
-}
-
-#[track_caller]
-fn until(what: &str, mut happened: impl FnMut() -> bool) {
-    let give_up = Instant::now() + PATIENCE;
-    while !happened() {
-        assert!(Instant::now() < give_up, "{what}");
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

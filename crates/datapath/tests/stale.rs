@@ -17,20 +17,10 @@ use pathweave_datapath::{Access, ConnectionState, Device, DeviceConfig, OpenErro
 use pathweave_units::{PathId, QpNum, Time};
 use pathweave_wire::{Body, Data, Operation, RdData, Segment};
 use support::peer::Peer;
-use support::{PATIENCE, region_of};
+use support::{PATIENCE, region_of, until};
 
 fn config() -> DeviceConfig {
     DeviceConfig { mtu_payload: 1_344, paths: 2, ..DeviceConfig::loopback() }
-}
-
-/// Waits until `happened`.
-#[track_caller]
-fn until(what: &str, mut happened: impl FnMut() -> bool) {
-    let give_up = Instant::now() + PATIENCE;
-    while !happened() {
-        assert!(Instant::now() < give_up, "{what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Opens what may have to wait until somebody else has let go of the port.

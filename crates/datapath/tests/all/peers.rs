@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::endpoints::{open, stats, until};
-use crate::support::{PATIENCE, pattern, region_of};
+use crate::support::endpoints::{open, stats};
+use crate::support::{PATIENCE, pattern, region_of, until_or};
 use pathweave_datapath::rdm::{Peer, RdmConfig, RdmEndpoint, RdmPeerState};
 use pathweave_datapath::{Driving, Region};
 
@@ -53,7 +53,7 @@ fn a_client_that_closes_is_forgotten() {
         let client = open(&RdmConfig::loopback());
         talk(&client, &server, n);
     }
-    until(|| stats(&server).peers == 0, || format!("{:?}", server.peers()));
+    until_or(|| stats(&server).peers == 0, || format!("{:?}", server.peers()));
     assert_eq!((stats(&server).associations, stats(&server).side.open), (0, 0));
 }
 
@@ -67,7 +67,7 @@ fn more_peers_than_places_take_turns() {
             talk(client, &server, 10 * round + n);
         }
         // One that was asked to go may have had something to say.
-        until(|| stats(&server).peers <= 4, || format!("{:?}", server.peers()));
+        until_or(|| stats(&server).peers <= 4, || format!("{:?}", server.peers()));
     }
     // With something under way none makes room: here, a receive that is for it alone.
     let held: Vec<_> =
@@ -103,7 +103,7 @@ fn one_that_does_not_answer_blocks_nobody() {
     server.remove(left.peer);
     server.insert(silent.local_addr()).expect("there is room");
     reaches(&clients[3]).expect("another one makes room");
-    until(|| stats(&server).peers <= 3, || format!("{:?}", server.peers()));
+    until_or(|| stats(&server).peers <= 3, || format!("{:?}", server.peers()));
 }
 
 /// Both ends forget each other after a while of silence, and meet again; names mean the same throughout.
@@ -117,7 +117,7 @@ fn idle_peers_are_forgotten_and_their_names_are_not() {
         talk(&near, &far, round);
         let known = near.peers().expect("its loop runs");
         assert!(known.iter().all(|known| known.peer == to && known.outstanding == 0), "{known:?}");
-        until(
+        until_or(
             || stats(&near).peers == 0 && stats(&far).peers == 0,
             || format!("{:?} {:?}", near.peers(), far.peers()),
         );
@@ -147,7 +147,7 @@ fn peers_are_listed_and_removed() {
     assert!(only(&near).idle.is_some_and(|idle| idle < PATIENCE));
     // It waits there for a receive.
     near.send(1, to, region_of(&[1; 20_000]).all()).expect("room");
-    until(|| stats(&far).waiting_peers == 1, || format!("{:?}", stats(&far)));
+    until_or(|| stats(&far).waiting_peers == 1, || format!("{:?}", stats(&far)));
     assert_eq!((only(&near).outstanding, only(&far).peer.address()), (1, near.local_addr()));
     near.remove(to);
     assert!(!near.wait(PATIENCE).expect("a completion").is_success());
@@ -208,7 +208,7 @@ fn what_the_gone_have_left_takes_no_place_and_is_not_lost() {
     }
     let stays = open(&config);
     send(&stays, 12);
-    until(|| stats(&server).peers == 0, || format!("{:?}", server.peers()));
+    until_or(|| stats(&server).peers == 0, || format!("{:?}", server.peers()));
     assert!(stats(&server).kept_bytes >= 13 * 3_000);
     // Its messages are of one sender, forgotten in between or not, and keep their order.
     send(&stays, 13);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::support::endpoints::{open, stats, until};
-use crate::support::{PATIENCE, pattern, region_of};
+use crate::support::endpoints::{open, stats};
+use crate::support::{PATIENCE, pattern, region_of, until_or};
 use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint};
 use pathweave_datapath::{Opcode, Region, Status};
 
@@ -13,7 +13,7 @@ fn waits_for_its_receive(config: &RdmConfig, len: usize, a_while: Duration) {
     let to = near.insert(far.local_addr()).expect("room");
     near.send(1, to, region_of(&pattern(len, 1)).all()).expect("room");
     near.send(2, to, region_of(b"behind it").all()).expect("room");
-    until(|| stats(&near).counters.waits_received > 0, || format!("{:?}", stats(&far)));
+    until_or(|| stats(&near).counters.waits_received > 0, || format!("{:?}", stats(&far)));
     std::thread::sleep(a_while);
     assert!(near.poll().is_none(), "neither done nor given up");
     let (waiting, there) = (stats(&near).counters, stats(&far));
@@ -71,7 +71,7 @@ fn waiting_outlasts_side_channels_that_break() {
             other.send(k, to, region_of(&pattern(len, 10 * n + k)).all()).expect("room");
         }
     }
-    until(|| stats(&hub).waiting_peers == 3, || format!("{:?}", stats(&hub)));
+    until_or(|| stats(&hub).waiting_peers == 3, || format!("{:?}", stats(&hub)));
     for k in 0..12 {
         let room = Region::zeroed(len).expect("memory");
         hub.recv(k, room.all()).expect("room");
@@ -96,7 +96,7 @@ fn a_message_that_waits_fails_when_its_peer_is_gone() {
     let (near, far) = (open(&config), open(&config));
     let to = near.insert(far.local_addr()).expect("room");
     near.send(1, to, region_of(&pattern(1 << 20, 1)).all()).expect("room");
-    until(|| stats(&near).counters.waits_received > 0, || format!("{:?}", stats(&far)));
+    until_or(|| stats(&near).counters.waits_received > 0, || format!("{:?}", stats(&far)));
     // Alive, it may take its time.
     std::thread::sleep(Duration::from_millis(1_500));
     assert!(near.poll().is_none());
@@ -113,13 +113,16 @@ fn a_sender_that_goes_while_it_waits_leaves_nothing() {
     let (near, far) = (open(&config), open(&config));
     let to = near.insert(far.local_addr()).expect("room");
     near.send(1, to, region_of(&pattern(1 << 20, 1)).all()).expect("room");
-    until(|| stats(&far).waiting_peers > 0, || format!("{:?}", stats(&far)));
+    until_or(|| stats(&far).waiting_peers > 0, || format!("{:?}", stats(&far)));
     drop(near);
-    until(|| (stats(&far).kept_bytes, stats(&far).associations) == (0, 0), || format!("{:?}", stats(&far)));
+    until_or(
+        || (stats(&far).kept_bytes, stats(&far).associations) == (0, 0),
+        || format!("{:?}", stats(&far)),
+    );
     let third = open(&config);
     third.send(2, third.insert(far.local_addr()).expect("room"), region_of(b"hello").all()).expect("room");
     far.recv(5, Region::zeroed(100).expect("memory").all()).expect("room");
     let done = far.wait(PATIENCE).expect("a completion");
     assert_eq!((done.wr_id, done.result()), (5, Ok(5)));
-    until(|| stats(&far).waiting_peers == 0, || format!("{:?}", stats(&far)));
+    until_or(|| stats(&far).waiting_peers == 0, || format!("{:?}", stats(&far)));
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::{PATIENCE, Pair, done, region_of};
+use crate::support::{PATIENCE, Pair, done, region_of, until};
 use pathweave_datapath::{
     Access, Connection, Device, DeviceConfig, Driving, Event, Events, Region, Turned, WaitError,
 };
@@ -16,15 +16,6 @@ fn open(driving: Driving) -> Device {
 
 fn pair() -> Pair {
     Pair::of(open(Driving::Thread { core: None }), open(Driving::Standby))
-}
-
-/// Waits for something without calling the device.
-fn until(what: &str, ready: impl Fn() -> bool) {
-    let give_up = Instant::now() + PATIENCE;
-    while !ready() {
-        assert!(Instant::now() < give_up, "{what}");
-        thread::sleep(Duration::from_micros(100));
-    }
 }
 
 #[test]

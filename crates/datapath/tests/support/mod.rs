@@ -6,7 +6,7 @@ pub(crate) mod liar;
 pub(crate) mod peer;
 pub(crate) mod raw;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pathweave_datapath::backend::{Cuts, Faults, Faulty, UdpBackend};
 use pathweave_datapath::{Access, Connection, Device, DeviceConfig, Listener, Region, Registration, Status};
@@ -73,4 +73,20 @@ pub(crate) fn done(connection: &Connection, wr_id: u64) -> u64 {
     let completion = connection.wait(PATIENCE).expect("a completion");
     assert_eq!((completion.wr_id, completion.status), (wr_id, Status::Success), "{completion:?}");
     completion.byte_len
+}
+
+/// Waits until something is as it should be.
+#[track_caller]
+pub(crate) fn until(what: &str, is: impl FnMut() -> bool) {
+    until_or(is, || what.to_owned());
+}
+
+/// The same, with words for how it is instead.
+#[track_caller]
+pub(crate) fn until_or(mut is: impl FnMut() -> bool, words: impl Fn() -> String) {
+    let give_up = Instant::now() + PATIENCE;
+    while !is() {
+        assert!(Instant::now() < give_up, "{}", words());
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
