@@ -68,8 +68,8 @@ impl Scenario {
         Scenario::from_toml(py, &text, name, base_dir)
     }
 
-    /// The same scenario with changes: `set` are `key=value` as for `--set`; `seed` and `scheme` replace those of the
-    /// file. Changes add to those made before.
+    /// The same scenario with changes: `set` are `key=value` as for `--set`, of the scheme named beside them; `seed` and
+    /// `scheme` replace those of the file. Changes add to those made before; a scheme replaces what was set of another.
     #[pyo3(signature = (set = Vec::new(), seed = None, scheme = None))]
     fn with_(
         &self,
@@ -79,9 +79,7 @@ impl Scenario {
         scheme: Option<String>,
     ) -> PyResult<Self> {
         let mut changes = self.changes.clone();
-        changes.set.extend(set);
-        changes.seed = seed.or(changes.seed);
-        changes.scheme = scheme.or(changes.scheme);
+        changes.then(Changes { set, seed, scheme, ..Changes::default() });
         Scenario::read(py, self.origin.clone(), changes)
     }
 

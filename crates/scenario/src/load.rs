@@ -25,6 +25,23 @@ pub struct Changes {
     pub scheme: Option<String>,
 }
 
+impl Changes {
+    /// Makes later changes after these. A scheme, named by [`Changes::scheme`] or by a setting of `scheme`, replaces the one
+    /// before and what was set of it; everything else adds to what there is.
+    pub fn then(&mut self, later: Changes) {
+        let of_scheme = |text: &String| Setting::parse(text).is_ok_and(|setting| setting.is_within("scheme"));
+        let field = FieldPath::root().key("scheme");
+        let names = |text: &String| Setting::parse(text).is_ok_and(|setting| setting.is_of(&field));
+        if later.scheme.is_some() || later.set.iter().any(names) {
+            self.set.retain(|text| !of_scheme(text));
+            self.scheme = later.scheme;
+        }
+        self.settings.extend(later.settings);
+        self.set.extend(later.set);
+        self.seed = later.seed.or(self.seed);
+    }
+}
+
 /// A scenario and where each of its values was written, so that what is found wrong later can still be placed.
 #[derive(Clone, Debug)]
 pub struct Loaded {
@@ -156,9 +173,12 @@ fn apply(changes: &Changes, tree: &mut Node) -> Result<Vec<Diagnostic>, Diagnost
     }
     for text in &changes.set {
         let setting = Setting::parse(text)?;
-        if changes.scheme.is_some() && setting.is_all_of("scheme") {
+        let named = [FieldPath::root().key("scheme"), FieldPath::root().key("scheme").key("base")]
+            .into_iter()
+            .find(|field| changes.scheme.is_some() && setting.is_of(field));
+        if let Some(field) = named {
             let help = "name schemes in one of them; --set scheme.FIELD=VALUE changes fields of each";
-            found.push(setting.refused("`scheme` is set beside --schemes").help(help));
+            found.push(setting.refused(format!("`{field}` is set beside --schemes")).help(help));
             continue;
         }
         found.extend(setting.apply(tree).err());
@@ -215,10 +235,31 @@ mod tests {
             let chosen = &loaded.scenario.scheme;
             assert_eq!((chosen.name.as_str(), chosen.scheme.paths), (format!("{scheme}*").as_str(), 64));
         }
-        let why = loaded("rps", &["scheme=udmp"]).expect_err("two schemes").to_string();
-        assert!(
-            why.contains("`scheme` is set beside --schemes") && why.contains("scheme.FIELD=VALUE"),
-            "{why}"
-        );
+        for (set, what) in [("scheme=udmp", "`scheme`"), ("scheme.base=udmp", "`scheme.base`")] {
+            let why = loaded("rps", &[set]).expect_err("two schemes").to_string();
+            let said = format!("{what} is set beside --schemes");
+            assert!(why.contains(&said) && why.contains("scheme.FIELD=VALUE"), "{why}");
+        }
+    }
+
+    /// What is set with a scheme is of it; a scheme that comes later has nothing of an earlier one.
+    #[test]
+    fn later_changes_replace_schemes_and_add_to_the_rest() {
+        let set = |text: &str| Changes { set: vec![text.to_owned()], ..Changes::default() };
+        let scheme = |name: &str| Changes { scheme: Some(name.to_owned()), ..Changes::default() };
+        let after = |all: &[Changes]| {
+            let mut changes = Changes::default();
+            all.iter().for_each(|later| changes.then(later.clone()));
+            (changes.set, changes.scheme)
+        };
+        let texts = |all: &[&str]| all.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+        let first = [set("seed=3"), set("scheme.base=rps"), set("scheme.paths=64")];
+        assert_eq!(after(&first), (texts(&["seed=3", "scheme.base=rps", "scheme.paths=64"]), None));
+        let chosen = [&first[..], &[scheme("udmp")]].concat();
+        assert_eq!(after(&chosen), (texts(&["seed=3"]), Some("udmp".to_owned())));
+        let more = [&chosen[..], &[set("scheme.paths=8")]].concat();
+        assert_eq!(after(&more), (texts(&["seed=3", "scheme.paths=8"]), Some("udmp".to_owned())));
+        let other = [&more[..], &[set("scheme=ecmp")]].concat();
+        assert_eq!(after(&other), (texts(&["seed=3", "scheme=ecmp"]), None));
     }
 }

@@ -49,9 +49,14 @@ impl Setting {
         Ok(Setting { field, value: Node { key: None, ..value }, key: at })
     }
 
-    /// Whether it sets all of this field of the scenario, and not one below it.
-    pub(crate) fn is_all_of(&self, name: &str) -> bool {
-        self.field == FieldPath::root().key(name)
+    /// Whether it sets this field, and not another or one below it.
+    pub(crate) fn is_of(&self, field: &FieldPath) -> bool {
+        self.field == *field
+    }
+
+    /// Whether it sets this field of the scenario or one below it.
+    pub(crate) fn is_within(&self, name: &str) -> bool {
+        matches!(self.field.steps().next(), Some(StepRef::Key(first)) if first == name)
     }
 
     /// That it cannot be.
