@@ -325,6 +325,19 @@ impl PolicyEnv {
     }
 }
 
+/// The window of a policy that has one, for loss recovery that reckons with it ([`Recovery::Sleek`](crate::Recovery::Sleek)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendWindow {
+    /// Wire bytes that may be in flight now.
+    pub bytes: u64,
+    /// The most that ever may be.
+    pub most_bytes: u64,
+    /// Round-trip time of a full packet while nothing queues, as known now.
+    pub base_rtt: Duration,
+    /// Queueing delay that the policy aims at.
+    pub delay_target: Duration,
+}
+
 /// Decides when a packet may leave and on which path. State of one direction of one queue pair.
 ///
 /// Invariants (asserted by the test bench after every step): `now` never decreases; a grant that is not used
@@ -361,4 +374,9 @@ pub trait Policy {
     fn next_timer(&self) -> Option<Time>;
     /// Current sending rate or its window equivalent, for observers; `None` where the policy sets no limit.
     fn rate(&self, now: Time) -> Option<Rate>;
+    /// Its window; `None` where it has none in bytes or packets.
+    fn window(&self) -> Option<SendWindow>;
+    /// The path of a packet that loss recovery sends whatever the window says; of the same meaning as that of
+    /// [`Policy::poll_send`]. Asked only of policies that have a window.
+    fn path_beyond_window(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId;
 }

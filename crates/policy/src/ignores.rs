@@ -59,6 +59,21 @@ macro_rules! ignores {
             None
         }
     };
+    (@ window) => {
+        fn window(&self) -> Option<$crate::SendWindow> {
+            None
+        }
+    };
+    (@ path_beyond_window) => {
+        fn path_beyond_window(
+            &mut self,
+            _: $crate::units::Time,
+            _: &$crate::Want,
+            _: &mut $crate::PolicyCx<'_>,
+        ) -> $crate::units::PathId {
+            unreachable!("a policy without a window is not asked for what is beyond it")
+        }
+    };
     (@ on_control) => {
         fn on_control(
             &mut self,

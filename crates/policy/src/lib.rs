@@ -60,6 +60,7 @@ mod ignores;
 pub mod laps;
 mod low;
 mod mprdma;
+mod mrc;
 pub mod ooo;
 pub mod peers;
 pub mod picker;
@@ -81,7 +82,7 @@ pub use adapt::{Adapt, FabricEnv, HostDelay, HostEnv, WhenFull};
 pub use cc::dcqcn::presets;
 pub use contract::{
     ControlFeedback, Feedback, FeedbackKind, Grant, Leg, Memo, Outgoing, PathState, PathView, Policy,
-    PolicyCx, PolicyEnv, Sent, Treatment, Want,
+    PolicyCx, PolicyEnv, SendWindow, Sent, Treatment, Want,
 };
 pub use credit::{CreditConfig, CreditTerms};
 pub use dlbf::{
@@ -90,6 +91,7 @@ pub use dlbf::{
 };
 pub use error::ConfigError;
 pub use mprdma::{Decrease, MpRdma, MpRdmaConfig};
+pub use mrc::{Mrc, MrcConfig};
 pub use pathweave_units::Forwarding;
 pub use peers::Peers;
 pub use reflex::{E2eMode, Reflex, ReflexConfig, with_a_queue};

@@ -238,7 +238,7 @@ impl MpRdma {
 }
 
 impl Policy for MpRdma {
-    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control);
+    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
     #[inline]
     fn poll_send(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
         if want.retransmit && self.resends > 0 {

@@ -14,7 +14,7 @@ use crate::picker::{AnyPicker, PickerConfig};
 use crate::split::{Split, SplitConfig};
 use crate::{
     Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, FeedbackKind, Grant, HostDelay, HostEnv, Leg,
-    Member, Memo, Outgoing, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+    Member, Memo, Outgoing, PathView, Policy, PolicyCx, PolicyEnv, SendWindow, Sent, Want,
 };
 
 /// What an acknowledgement of the peer does to the congestion control of a flow to another site.
@@ -234,6 +234,12 @@ impl Policy for Reflex {
     }
     fn rate(&self, now: Time) -> Option<Rate> {
         self.inner.rate(now)
+    }
+    fn window(&self) -> Option<SendWindow> {
+        self.inner.window()
+    }
+    fn path_beyond_window(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
+        self.inner.path_beyond_window(now, want, cx)
     }
 }
 

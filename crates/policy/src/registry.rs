@@ -15,6 +15,7 @@ use crate::dlbf::{Dlbf, DlbfConfig};
 use crate::fluid::{AsFluid, Fluid};
 use crate::laps::{Laps, LapsConfig};
 use crate::mprdma::{MpRdma, MpRdmaConfig};
+use crate::mrc::{Mrc, MrcConfig};
 use crate::picker::{AnyPicker, PickerConfig};
 use crate::reflex::{Reflex, ReflexConfig};
 use crate::reps::{Reps, RepsConfig};
@@ -23,7 +24,7 @@ use crate::udmp::{Udmp, UdmpConfig};
 use crate::weave::{Weave, WeaveConfig};
 use crate::{
     Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Member, Memo,
-    Outgoing, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+    Outgoing, PathView, Policy, PolicyCx, PolicyEnv, SendWindow, Sent, Want,
 };
 
 macro_rules! policies {
@@ -129,6 +130,12 @@ macro_rules! policies {
             fn rate(&self, now: Time) -> Option<Rate> {
                 match self { $( AnyPolicy::$name(policy) => policy.rate(now) ),* }
             }
+            fn window(&self) -> Option<SendWindow> {
+                match self { $( AnyPolicy::$name(policy) => policy.window() ),* }
+            }
+            fn path_beyond_window(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
+                match self { $( AnyPolicy::$name(policy) => policy.path_beyond_window(now, want, cx) ),* }
+            }
         }
     };
 }
@@ -140,6 +147,8 @@ policies! {
     Udmp(Udmp, UdmpConfig),
     /// MP-RDMA: an ECN-driven window, ACK-clocked on the path of the acknowledgement.
     Mprdma(MpRdma, MpRdmaConfig),
+    /// MRC: paths in turn, each with a state, and NSCC's window.
+    Mrc(Mrc, MrcConfig),
     /// DLBF: a path until it marks, with copies of what a switch would make late.
     Dlbf(Dlbf, DlbfConfig),
     /// REPS: recycled entropies, with a window for delay and ECN.

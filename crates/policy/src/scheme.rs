@@ -97,6 +97,13 @@ impl Scheme {
                 "1 with recovery \"path_order\": a packet that is not answered by itself counts as lost",
             )?;
         }
+        self.validate_sleek()?;
+        if let Recovery::Timeouts { exponent, alike, retries, .. } = self.recovery {
+            let exponent = exponent.unwrap_or_default();
+            check(exponent <= 24, "recovery.exponent", exponent, "0 to 24")?;
+            check((1..=7).contains(&alike), "recovery.alike", alike, "1 to 7")?;
+            check((1..=25).contains(&retries), "recovery.retries", retries, "1 to 25 (25: never)")?;
+        }
         self.reordering.validate(self.recovery).map_err(|error| error.within("reordering"))?;
         if let Some(credit) = &self.credit {
             credit.validate().map_err(|error| error.within("credit"))?;
@@ -136,6 +143,24 @@ impl Scheme {
             )?;
         }
         Ok(())
+    }
+    /// SLEEK reckons with a window, and has bounds of its own.
+    fn validate_sleek(&self) -> Result<(), ConfigError> {
+        let Recovery::Sleek { reorder_windows, reorder_packets, probe_rtts, probe_again_rtts, .. } =
+            self.recovery
+        else {
+            return Ok(());
+        };
+        let has_window = matches!(&self.policy, PolicyConfig::Split(split) if split.cc.has_window());
+        let allowed = "one of the others with this policy: \"sleek\" needs a split policy whose congestion control \
+                       has a window (\"nscc\", \"smartt\", \"strack\", \"swift\", \"mswift\", \"dctcp\")";
+        check(has_window, "recovery.kind", "\"sleek\"", allowed)?;
+        let windows = (0.1..=1e3).contains(&reorder_windows);
+        check(windows, "recovery.reorder_windows", reorder_windows, "0.1 to 1000")?;
+        check(reorder_packets > 0, "recovery.reorder_packets", reorder_packets, "at least 1")?;
+        let rtts = |field, rtts: f64| check((0.1..=1e3).contains(&rtts), field, rtts, "0.1 to 1000");
+        rtts("recovery.probe_rtts", probe_rtts)?;
+        rtts("recovery.probe_again_rtts", probe_again_rtts)
     }
     /// What credit means for a queue pair whose end's own link has this rate, where receivers grant any.
     pub fn credit_terms(&self, env: &PolicyEnv, link: Rate) -> Option<CreditTerms> {
@@ -224,6 +249,41 @@ pub enum Recovery {
         /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
         window_packets: u32,
     },
+    /// As selective repeat without a bound, with the timer of MRC's NICs in place of the configured one: 1.024 us times a power
+    /// of two. Apart from what trims tell, only it finds losses.
+    Timeouts {
+        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. MRC has multiples
+        /// of 128.
+        window_packets: u32,
+        /// The power of two, 0 to 24. Absent: the least one that makes eight idle round trips.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        exponent: Option<u8>,
+        /// Timeouts in a row that are alike, 1 to 7; the following ones double.
+        alike: u8,
+        /// Timeouts in a row without progress after which a message fails, 1 to 25; 25: never.
+        retries: u8,
+    },
+    /// SLEEK, Ultra Ethernet's recovery without trimming, for congestion controls with a window. Once more packets ahead of a
+    /// gap are acknowledged than 1.5 windows hold, all that is missing of a window from the gap on is sent again, each packet
+    /// once, whatever the window says. Where no acknowledgement comes, a probe follows the data: if it met no queue and the
+    /// data has not arrived, that is lost. The configured retransmission timer is for what no probe tells.
+    Sleek {
+        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
+        window_packets: u32,
+        /// Packets ahead of a gap that prove it a loss, in windows, of which the product is at most the largest window.
+        #[cfg_attr(feature = "serde", serde(default = "sleek::reorder_windows"))]
+        reorder_windows: f64,
+        /// The least of that, in packets.
+        #[cfg_attr(feature = "serde", serde(default = "sleek::reorder_packets"))]
+        reorder_packets: u32,
+        /// Base round-trip times from an acknowledgement to the probe, while new data waits. Where none does: one, and the
+        /// delay that the congestion control aims at.
+        #[cfg_attr(feature = "serde", serde(default = "sleek::probe_rtts"))]
+        probe_rtts: f64,
+        /// From a probe to the next.
+        #[cfg_attr(feature = "serde", serde(default = "sleek::probe_again_rtts"))]
+        probe_again_rtts: f64,
+    },
     /// As selective repeat, with losses found by the order of packets on each path, which keeps it there and back: once a
     /// packet is acknowledged, what left before it on its path and is not is lost. Wants an acknowledgement for every
     /// packet. What leaves last on a path is found lost by the path's timer (LAPS, algorithm 3).
@@ -241,7 +301,33 @@ pub enum Recovery {
     },
 }
 
+/// What SLEEK has in uet-htsim 40ccb05.
+mod sleek {
+    pub(super) const fn reorder_windows() -> f64 {
+        1.5
+    }
+    pub(super) const fn reorder_packets() -> u32 {
+        5
+    }
+    pub(super) const fn probe_rtts() -> f64 {
+        3.0
+    }
+    pub(super) const fn probe_again_rtts() -> f64 {
+        5.0
+    }
+}
+
 impl Recovery {
+    /// SLEEK with the figures of uet-htsim 40ccb05.
+    pub const fn sleek(window_packets: u32) -> Self {
+        Recovery::Sleek {
+            window_packets,
+            reorder_windows: sleek::reorder_windows(),
+            reorder_packets: sleek::reorder_packets(),
+            probe_rtts: sleek::probe_rtts(),
+            probe_again_rtts: sleek::probe_again_rtts(),
+        }
+    }
     /// Whether packets out of order are dropped, and the sender goes back to the first.
     pub const fn goes_back(&self) -> bool {
         matches!(self, Recovery::GoBackN | Recovery::GoBackNRepeated { .. })
@@ -252,6 +338,8 @@ impl Recovery {
             Recovery::GoBackN | Recovery::GoBackNRepeated { .. } => None,
             Recovery::SelectiveRepeat { window_packets, .. }
             | Recovery::Timed { window_packets, .. }
+            | Recovery::Sleek { window_packets, .. }
+            | Recovery::Timeouts { window_packets, .. }
             | Recovery::PathOrder { window_packets, .. } => Some(window_packets),
         }
     }
@@ -261,6 +349,8 @@ impl Recovery {
             Recovery::GoBackN | Recovery::GoBackNRepeated { .. } => None,
             Recovery::SelectiveRepeat { window_packets, .. }
             | Recovery::Timed { window_packets, .. }
+            | Recovery::Sleek { window_packets, .. }
+            | Recovery::Timeouts { window_packets, .. }
             | Recovery::PathOrder { window_packets, .. } => Some(window_packets),
         }
     }

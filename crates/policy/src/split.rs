@@ -1,13 +1,13 @@
 //! Any congestion control with any path picker.
 
-use pathweave_units::{Rate, Rng, Time};
+use pathweave_units::{PathId, Rate, Rng, Time};
 
 use crate::cc::{AnyCc, CcConfig, CongestionControl, Permit};
 use crate::fluid::{AsFluid, Controls, Fluid};
 use crate::picker::{AnyPicker, PathPicker, PickerConfig};
 use crate::{
     Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Member, Memo,
-    PathView, Policy, PolicyCx, PolicyEnv, Sent, Want,
+    PathView, Policy, PolicyCx, PolicyEnv, SendWindow, Sent, Want,
 };
 
 /// Congestion control and path choice, decided apart. They may still speak to each other: through the halves of a packet's
@@ -68,6 +68,12 @@ impl<C: CongestionControl, P: PathPicker> Policy for Split<C, P> {
     fn rate(&self, now: Time) -> Option<Rate> {
         self.cc.rate(now)
     }
+    fn window(&self) -> Option<SendWindow> {
+        self.cc.window()
+    }
+    fn path_beyond_window(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
+        self.picker.pick(now, want, cx)
+    }
 }
 
 /// A congestion control and a picker, chosen independently.
@@ -120,7 +126,7 @@ mod tests {
     use super::*;
     use crate::FeedbackKind;
     use crate::testing::Host;
-    use pathweave_units::{Duration, PathId};
+    use pathweave_units::Duration;
 
     /// Takes path after path, and says with each packet how often it has gone round.
     #[derive(Default)]
@@ -163,6 +169,9 @@ mod tests {
             }
         }
         fn rate(&self, _: Time) -> Option<Rate> {
+            None
+        }
+        fn window(&self) -> Option<SendWindow> {
             None
         }
     }

@@ -21,7 +21,15 @@ struct Fixed {
 }
 
 impl Policy for Fixed {
-    pathweave_policy::ignores!(on_open, on_close, compose, on_copy_sent, on_control);
+    pathweave_policy::ignores!(
+        on_open,
+        on_close,
+        compose,
+        on_copy_sent,
+        on_control,
+        window,
+        path_beyond_window
+    );
     fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant {
         if self.inflight < self.window { Grant::Send(PathId(0)) } else { Grant::Blocked }
     }

@@ -26,7 +26,8 @@ use crate::transmit::{Gate, Transmit};
 ///
 /// **What may leave now.** Control packets leave whatever the ports are doing, and before data:
 /// [`has_control`](Transport::has_control) tells whether there are any, [`send_control`](Transport::send_control) hands
-/// over the next one. Data leaves by NIC ports that are free, which the [`Gate`] names:
+/// over the next one. All are of class [`Control`](crate::Class::Control) but probes of loss recovery, which meet in the
+/// network what data meets. Data leaves by NIC ports that are free, which the [`Gate`] names:
 /// [`send_data`](Transport::send_data) hands over the next packet that may leave by one of them. It is stamped with `now`,
 /// so ask when it can really leave. [`has_ready_data`](Transport::has_ready_data) tells whether there may be data once a
 /// port is free. If not, only an input changes that. If so, and `send_data` has answered `false`, data waits for a port
@@ -102,7 +103,7 @@ use crate::transmit::{Gate, Transmit};
 /// # use pathweave_units::{PathId, QpNum, Rate};
 /// # struct Unlimited;
 /// # impl Policy for Unlimited {
-/// #     pathweave_policy::ignores!(on_open, on_close, compose, on_copy_sent, on_control);
+/// #     pathweave_policy::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
 /// #     fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant { Grant::Send(PathId(0)) }
 /// #     fn on_sent(&mut self, _: Time, _: &Sent, _: &mut PolicyCx<'_>) -> Memo { Memo(0) }
 /// #     fn on_feedback(&mut self, _: Time, _: &Feedback, _: &mut PolicyCx<'_>) {}

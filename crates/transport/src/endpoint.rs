@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use pathweave_policy::{PathView, Peers, Policy};
 use pathweave_units::{HostId, PathId, QpNum, Time, TrimmedAt};
-use pathweave_wire::{Body, Segment};
+use pathweave_wire::{Body, ControlKind, Segment};
 
 use crate::common::Common;
 use crate::config::{EndpointConfig, QpConfig};
@@ -46,7 +46,7 @@ const NOBODY: QpNum = QpNum(0);
 ///
 /// # struct Unlimited;
 /// # impl Policy for Unlimited {
-/// #     pathweave_policy::ignores!(on_open, on_close, compose, on_copy_sent, on_control);
+/// #     pathweave_policy::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
 /// #     fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant { Grant::Send(PathId(0)) }
 /// #     fn on_sent(&mut self, _: Time, _: &Sent, _: &mut PolicyCx<'_>) -> Memo { Memo(0) }
 /// #     fn on_feedback(&mut self, _: Time, _: &Feedback, _: &mut PolicyCx<'_>) {}
@@ -407,7 +407,8 @@ impl<P: Policy> Endpoint<P> {
         send(Transmit {
             to: *to,
             port: port_of(segment.path, config.nic_ports),
-            class: Class::Control,
+            // A probe of loss recovery meets what data meets.
+            class: if is_question(&segment.body) { Class::Data } else { Class::Control },
             ecn_capable: false,
             wire_bytes: sizes.of_control(config.framing, segment),
             segment: *segment,
@@ -649,6 +650,11 @@ impl<P: Policy> Endpoint<P> {
         assert!(now >= self.now, "time ran backwards: {now} after {}", self.now);
         self.now = now;
     }
+}
+
+/// Whether loss recovery asks by it how the network is; what policies ask leaves with data.
+fn is_question(body: &Body) -> bool {
+    matches!(body, Body::Control(control) if control.kind() == ControlKind::Probe)
 }
 
 impl<P: Policy> Transport for Endpoint<P> {

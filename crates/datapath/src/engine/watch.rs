@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pathweave_policy::{
     AnyPolicy, ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathState, PathView,
-    Policy, PolicyCx, Sent, Want,
+    Policy, PolicyCx, SendWindow, Sent, Want,
 };
 use pathweave_units::{Duration, PathId, Rate, Time};
 use pathweave_wire::Measures;
@@ -395,6 +395,12 @@ impl Policy for Watched {
         #[cfg(test)]
         self.bomb.asked();
         self.inner.rate(now)
+    }
+    fn window(&self) -> Option<SendWindow> {
+        self.inner.window()
+    }
+    fn path_beyond_window(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
+        self.inner.path_beyond_window(now, want, cx)
     }
 }
 

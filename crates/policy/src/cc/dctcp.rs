@@ -9,7 +9,7 @@ use super::window::{Window, fits};
 use super::{CongestionControl, Permit};
 use crate::error::check;
 use crate::fluid::{Control, Controls};
-use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sent, Want};
+use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, SendWindow, Sent, Want};
 
 /// Parameters of [`Dctcp`].
 #[derive(Clone, Debug, PartialEq)]
@@ -184,6 +184,16 @@ impl CongestionControl for Dctcp {
         // A window a base round-trip time: what it allows while there is no queue.
         let bits = self.window * self.packet_bytes * 8.0;
         Some(Rate::from_bps((bits / self.base_rtt.as_secs_f64().max(1e-12)) as u64).min(self.line))
+    }
+    fn window(&self) -> Option<SendWindow> {
+        let bytes = |packets: f64| (packets * self.packet_bytes) as u64;
+        Some(SendWindow {
+            bytes: bytes(self.window),
+            most_bytes: bytes(self.max),
+            base_rtt: self.base_rtt,
+            // It aims at a queue, not at a delay.
+            delay_target: self.base_rtt,
+        })
     }
 }
 

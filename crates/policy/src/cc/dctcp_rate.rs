@@ -123,7 +123,7 @@ impl DctcpRate {
 }
 
 impl CongestionControl for DctcpRate {
-    crate::ignores!(on_open, on_close, on_timer);
+    crate::ignores!(on_open, on_close, on_timer, window);
     #[inline]
     fn permit(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
         if !fits(want, self.window_bytes) {

@@ -7,18 +7,22 @@ pub mod dcqcn;
 mod dctcp;
 mod dctcp_rate;
 mod host_scaling;
+mod median;
+mod mswift;
 mod nscc;
+mod smartt;
 mod strack;
 mod swift;
 mod timely;
 mod unlimited;
 mod window;
 
-use pathweave_units::{Rate, Time};
+use pathweave_units::{Duration, Rate, Time};
 
 use crate::fluid::{Control, Controls};
 use crate::{
-    Adapt, ConfigError, FabricEnv, Feedback, HostDelay, HostEnv, Member, PolicyCx, PolicyEnv, Sent, Want,
+    Adapt, ConfigError, FabricEnv, Feedback, HostDelay, HostEnv, Leg, Member, PolicyCx, PolicyEnv,
+    SendWindow, Sent, Want,
 };
 
 pub use dcqcn::{DcqcnParams, DcqcnPreset};
@@ -60,6 +64,8 @@ pub trait CongestionControl {
     fn next_timer(&self) -> Option<Time>;
     /// The rate allowed now; `None` where there is no limit.
     fn rate(&self, now: Time) -> Option<Rate>;
+    /// The window, for loss recovery that reckons with it; `None` where there is none.
+    fn window(&self) -> Option<SendWindow>;
 }
 
 /// Declares the congestion controls a `split` policy can use, one line each: the name, the module, and in it the state and
@@ -88,6 +94,19 @@ macro_rules! congestion_controls {
             /// Names the first field that is wrong.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self { $( CcConfig::$name(config) => config.validate() ),* }
+            }
+            /// Whether it tells its window ([`CongestionControl::window`]).
+            pub fn has_window(&self) -> bool {
+                let env = PolicyEnv {
+                    line_rate: Rate::from_gbps(100),
+                    base_rtt: Duration::from_us(10),
+                    mtu_wire_bytes: 1_000,
+                    mtu_payload_bytes: 900,
+                    paths: 1,
+                    measured: Leg::with_rtt(Duration::from_us(10)),
+                    edge: None,
+                };
+                self.build(&env).window().is_some()
             }
             /// The congestion control of one queue pair.
             pub fn build(&self, env: &PolicyEnv) -> AnyCc {
@@ -145,6 +164,9 @@ macro_rules! congestion_controls {
             fn rate(&self, now: Time) -> Option<Rate> {
                 match self { $( AnyCc::$name(cc) => cc.rate(now) ),* }
             }
+            fn window(&self) -> Option<SendWindow> {
+                match self { $( AnyCc::$name(cc) => cc.window() ),* }
+            }
         }
     };
 }
@@ -158,8 +180,12 @@ congestion_controls! {
     Dctcp(dctcp: Dctcp, DctcpConfig),
     /// DCTCP with a rate in place of the window, as simulators of RDMA have it.
     DctcpRate(dctcp_rate: DctcpRate, DctcpRateConfig),
+    /// MSwift: Swift on the median of delays, for packets sprayed over paths; as understood at second hand.
+    Mswift(mswift: Mswift, MswiftConfig),
     /// NSCC, Ultra Ethernet's: a window in bytes, driven by delay and marks together.
     Nscc(nscc: Nscc, NsccConfig),
+    /// SMaRTT, NSCC's ancestor: a window in bytes, driven by delay and marks; as understood at second hand.
+    Smartt(smartt: Smartt, SmarttConfig),
     /// STrack: window-based, driven by delay and marks together.
     Strack(strack: Strack, StrackConfig),
     /// Swift: window-based, driven by delay against a target.

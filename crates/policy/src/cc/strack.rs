@@ -18,7 +18,8 @@ use super::{CongestionControl, Permit};
 use crate::error::check;
 use crate::fluid::{Control, Controls};
 use crate::{
-    Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, Sent, Want,
+    Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, SendWindow, Sent,
+    Want,
 };
 
 /// The network for which increases are given: 100 Gb/s and 12 us, of which the product is 150,000 bytes. On another one
@@ -145,6 +146,7 @@ struct Params {
     max: f64,
     line: Rate,
     packet_time: f64,
+    packet_bytes: f64,
 }
 
 impl Strack {
@@ -178,6 +180,7 @@ impl Strack {
                 max,
                 line: env.line_rate,
                 packet_time: ps(env.line_rate.time_for(u64::from(env.mtu_wire_bytes))),
+                packet_bytes: f64::from(env.mtu_wire_bytes),
             },
         }
     }
@@ -267,6 +270,16 @@ impl CongestionControl for Strack {
         // A window a base round-trip time: what it allows while there is no queue.
         let share = self.window * self.params.packet_time / self.params.base_rtt.as_ps() as f64;
         Some(self.params.line.scale(share.clamp(1e-6, 1.0)))
+    }
+    fn window(&self) -> Option<SendWindow> {
+        let p = &self.params;
+        let bytes = |packets: f64| (packets * p.packet_bytes) as u64;
+        Some(SendWindow {
+            bytes: bytes(self.window),
+            most_bytes: bytes(p.max),
+            base_rtt: p.base_rtt,
+            delay_target: Duration::from_ps(p.target as u64),
+        })
     }
 }
 

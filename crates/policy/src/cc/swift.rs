@@ -14,7 +14,7 @@ use crate::error::check;
 use crate::fluid::{Control, Controls};
 use crate::{
     Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, Leg, PolicyCx, PolicyEnv,
-    Sent, Want,
+    SendWindow, Sent, Want,
 };
 
 /// Parameters of [`Swift`].
@@ -241,7 +241,10 @@ pub struct Swift {
 struct Params {
     line: Rate,
     packet_time: f64,
+    packet_bytes: f64,
     base_rtt: f64,
+    /// Idle, of the way that is measured.
+    measured_rtt: f64,
     base_target: f64,
     /// Flow scaling: range, and alpha and beta of section 3.1.
     range: f64,
@@ -283,7 +286,9 @@ impl Swift {
             params: Params {
                 line: env.line_rate,
                 packet_time: ps(packet),
+                packet_bytes: f64::from(env.mtu_wire_bytes),
                 base_rtt: ps(env.base_rtt),
+                measured_rtt: ps(env.measured.base_rtt),
                 base_target: ps(config.base_target(env.measured, packet)),
                 range,
                 alpha,
@@ -299,6 +304,10 @@ impl Swift {
     /// The window, in packets.
     pub fn window_packets(&self) -> f64 {
         self.cwnd
+    }
+    /// Whether a round trip of this length is over the target.
+    pub(super) fn is_over(&self, rtt: Duration) -> bool {
+        rtt.as_ps().max(1) as f64 >= self.target()
     }
     fn target(&self) -> f64 {
         let p = &self.params;
@@ -378,6 +387,16 @@ impl CongestionControl for Swift {
         // A window a base round-trip time: what it allows while there is no queue.
         let share = self.cwnd * self.params.packet_time / self.params.base_rtt;
         Some(self.params.line.scale(share.clamp(1e-6, 1.0)))
+    }
+    fn window(&self) -> Option<SendWindow> {
+        let p = &self.params;
+        let bytes = |packets: f64| (packets * p.packet_bytes) as u64;
+        Some(SendWindow {
+            bytes: bytes(self.cwnd),
+            most_bytes: bytes(p.max),
+            base_rtt: Duration::from_ps(p.base_rtt as u64),
+            delay_target: Duration::from_ps((self.target() - p.measured_rtt).max(0.0) as u64),
+        })
     }
 }
 

@@ -46,7 +46,7 @@ impl Unlimited {
 }
 
 impl CongestionControl for Unlimited {
-    crate::ignores!(on_open, on_close, on_feedback, on_timer);
+    crate::ignores!(on_open, on_close, on_feedback, on_timer, window);
     #[inline]
     fn permit(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
         if fits(want, self.window_bytes) { Permit::Now } else { Permit::Blocked }

@@ -349,6 +349,7 @@ impl OnSwitch {
 }
 
 impl Policy for Dlbf {
+    crate::ignores!(window, path_beyond_window);
     fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
         self.cc.on_open(now, member, cx);
         let State { config, env, place, .. } = &mut *self.state;

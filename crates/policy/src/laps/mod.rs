@@ -132,7 +132,7 @@ impl Laps {
 }
 
 impl Policy for Laps {
-    crate::ignores!(on_copy_sent);
+    crate::ignores!(on_copy_sent, window, path_beyond_window);
     fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
         let Some(made_for) = self.config.take() else { return };
         let (config, env) = *made_for;

@@ -123,7 +123,7 @@ impl Reps {
 }
 
 impl Policy for Reps {
-    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control);
+    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
     #[inline]
     fn poll_send(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
         // With nothing in flight one always fits: the window is at least a packet.

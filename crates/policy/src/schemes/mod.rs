@@ -18,6 +18,8 @@ mod laps_published;
 mod letflow;
 mod mprdma;
 mod mprdma_half_window;
+mod mrc;
+mod mswift;
 mod ndp;
 mod per_message;
 mod plb;
@@ -26,6 +28,7 @@ mod reflex;
 mod reps;
 mod rps;
 mod rps_nocc;
+mod smartt;
 mod strack;
 mod swift;
 mod swift_rps;
@@ -58,12 +61,15 @@ pub fn schemes() -> &'static [SchemeInfo] {
         mprdma_half_window::MPRDMA_HALF_WINDOW,
         swift_rps::SWIFT_RPS,
         reps::REPS,
+        smartt::INFO,
         strack::STRACK,
         uet_nscc::INFO,
         uet_rccc::INFO,
         uet::INFO,
         eqds::INFO,
         ndp::INFO,
+        mswift::INFO,
+        mrc::INFO,
         weave::WEAVE,
         timely::TIMELY,
         swift::SWIFT,

@@ -3,13 +3,13 @@
 use super::{SchemeInfo, common};
 use crate::cc::{CcConfig, StrackConfig};
 use crate::picker::PickerConfig;
-use crate::{PolicyConfig, Scheme, SplitConfig};
+use crate::{PolicyConfig, Recovery, Scheme, SplitConfig};
 
 pub(super) const STRACK: SchemeInfo = SchemeInfo {
     name: "strack",
     aliases: &[],
-    help: "Path after path, a marked one passed over once; a window for delay and ECN; selective repeat",
-    source: "STrack (arXiv 2407.15266), from second-hand descriptions; its probes and their timer are left out",
+    help: "Path after path, a marked one passed over once; a window for delay and ECN; losses by packets ahead of a gap and by probes",
+    source: "STrack (arXiv 2407.15266), from second-hand descriptions; loss recovery is SLEEK, its descendant, as uet-htsim 40ccb05 has it",
     make: scheme,
 };
 
@@ -20,5 +20,6 @@ const PATHS: u16 = 256;
 fn scheme() -> Scheme {
     let cc = CcConfig::Strack(StrackConfig::default());
     let policy = PolicyConfig::Split(SplitConfig { cc, picker: PickerConfig::Bitmap });
-    Scheme { paths: PATHS, ..common::clocked(policy) }
+    let recovery = Recovery::sleek(common::REORDER_WINDOW_PACKETS);
+    Scheme { paths: PATHS, recovery, ..common::clocked(policy) }
 }

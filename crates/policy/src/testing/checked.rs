@@ -8,7 +8,7 @@ use pathweave_units::{PathId, Rate, Time};
 
 use crate::{
     ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathState, PathView, Policy,
-    PolicyCx, PolicyEnv, Sent, Want,
+    PolicyCx, PolicyEnv, SendWindow, Sent, Want,
 };
 
 /// A policy that panics when it, or its caller, breaks the contract.
@@ -140,5 +140,11 @@ impl<P: Policy> Policy for Checked<P> {
     }
     fn rate(&self, now: Time) -> Option<Rate> {
         self.policy.rate(now)
+    }
+    fn window(&self) -> Option<SendWindow> {
+        self.policy.window()
+    }
+    fn path_beyond_window(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
+        self.policy.path_beyond_window(now, want, cx)
     }
 }

@@ -7,7 +7,7 @@ use core::iter::successors;
 
 use pathweave_units::Duration;
 
-use crate::cc::{CcConfig, UnlimitedConfig};
+use crate::cc::{CcConfig, NsccConfig, UnlimitedConfig};
 use crate::picker::PickerConfig;
 use crate::{
     Forwarding, PathRto, PolicyConfig, Recovery, RingScope, Scheme, SplitConfig, find_scheme, schemes,
@@ -53,11 +53,17 @@ pub fn subjects() -> Vec<Subject> {
             Recovery::GoBackNRepeated { .. } => "go_back_n_repeated",
             Recovery::SelectiveRepeat { .. } => "selective_repeat",
             Recovery::Timed { .. } => "timed",
+            Recovery::Sleek { .. } => "sleek",
+            Recovery::Timeouts { .. } => "timeouts",
             Recovery::PathOrder { .. } => "path_order",
         };
+        // SLEEK reckons with a window.
+        let cc = match recovery {
+            Recovery::Sleek { .. } => CcConfig::Nscc(NsccConfig::default()),
+            _ => CcConfig::None(UnlimitedConfig::default()),
+        };
         // One path for each message: go-back-N refuses what is out of order.
-        let one_path =
-            SplitConfig { cc: CcConfig::None(UnlimitedConfig::default()), picker: PickerConfig::PerMessage };
+        let one_path = SplitConfig { cc, picker: PickerConfig::PerMessage };
         let scheme = Scheme { policy: PolicyConfig::Split(one_path), recovery, ..preset("rps-nocc") };
         Subject { label: format!("recovery {name}"), scheme }
     }));
@@ -83,7 +89,11 @@ fn after_recovery(recovery: &Recovery) -> Option<Recovery> {
             rto_min: Duration::from_us(100),
             rto_slack: Duration::from_us(5),
         },
-        Recovery::PathOrder { .. } => return None,
+        Recovery::PathOrder { .. } => Recovery::sleek(4_096),
+        Recovery::Sleek { .. } => {
+            Recovery::Timeouts { window_packets: 1_024, exponent: None, alike: 7, retries: 14 }
+        }
+        Recovery::Timeouts { .. } => return None,
     })
 }
 

@@ -234,6 +234,7 @@ struct Listener {
 }
 
 impl Policy for Listener {
+    crate::ignores!(window, path_beyond_window);
     fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
         self.policy.on_open(now, member, cx);
     }

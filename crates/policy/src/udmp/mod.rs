@@ -326,7 +326,7 @@ impl Udmp {
 const RETRANSMITTED: Memo = Memo(1);
 
 impl Policy for Udmp {
-    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control);
+    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
     #[inline]
     fn poll_send(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
         if self.idle {

@@ -459,7 +459,7 @@ fn an_idle_queue_pair_sets_no_timer_and_resumes_with_what_its_rate_has_put_by() 
 /// Asserts the bound on packets in flight at every packet.
 struct Bounded(Udmp, u32);
 impl Policy for Bounded {
-    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control);
+    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
     fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
         self.0.poll_send(now, want, cx)
     }

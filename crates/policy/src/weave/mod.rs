@@ -73,7 +73,7 @@ impl Weave {
 }
 
 impl Policy for Weave {
-    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control);
+    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
     #[inline]
     fn poll_send(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
         if let Some(lanes) = &self.lanes {

@@ -70,6 +70,7 @@ impl<P: Policy> Qp<P> {
             return;
         }
         if let Some(answer) = control.answer(now, ce) {
+            self.tell_held_to_prober(control, common);
             self.control(path, Body::Control(answer), common);
             if let Some(late) = late
                 && let Some(reorder) = &mut self.receive.reorder
@@ -85,6 +86,9 @@ impl<P: Policy> Qp<P> {
             self.counters.rare().malformed += 1;
             return;
         };
+        if self.answers_own_probe(now, control, common) {
+            return;
+        }
         let inflight_packets = self.send.flight.inflight_packets();
         let told = ControlFeedback { inflight_packets, backlogged: self.send.backlogged(), ..told };
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };

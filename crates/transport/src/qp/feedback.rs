@@ -78,7 +78,9 @@ impl<P: Policy> Qp<P> {
         }
         if self.send.is_timed() {
             self.find_late(now, common);
-        } else if self.send.recovery.detect(&mut self.send.flight, &mut common.lost) {
+        } else if self.heard_by_sleek(now, path, common)
+            || self.send.recovery.detect(&mut self.send.flight, &mut common.lost)
+        {
             self.tell_lost(now, FeedbackKind::Lost, common);
         }
         self.arm_policy(now, common);

@@ -7,6 +7,7 @@ mod feedback;
 mod order;
 mod output;
 mod path_order;
+mod sleek;
 mod timing;
 
 use alloc::boxed::Box;
@@ -21,6 +22,7 @@ use crate::counters::{OrderCounters, QpCounters};
 use crate::events::{Completion, Event, Opcode, Status};
 use crate::line::Line;
 use crate::receive::ReceiveStream;
+use crate::recovery;
 use crate::recovery::path_order::Transmission;
 use crate::recovery::timing::{Slack, Timing};
 use crate::scheduler::Turn;
@@ -134,6 +136,7 @@ impl<P: Policy> Qp<P> {
             domain,
         } = config;
         assert!(recovery.window_packets() != Some(0), "window_packets is 0; at least 1 packet is needed");
+        let rto = recovery::timer(recovery, rto, idle_rtt);
         let mut qp = Qp {
             num,
             peer,

@@ -48,8 +48,14 @@ impl<P: Policy> Qp<P> {
             return Outcome::Nothing;
         }
         let Want { wire_bytes, inflight_packets, .. } = want;
+        let insists =
+            want.retransmit && self.send.recovery.sleek().is_some_and(|sleek| sleek.is_recovering());
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
-        let grant = self.policy.poll_send(now, &want, &mut cx);
+        let grant = if insists {
+            Grant::Send(self.policy.path_beyond_window(now, &want, &mut cx))
+        } else {
+            self.policy.poll_send(now, &want, &mut cx)
+        };
         let (Grant::Send(path) | Grant::Control(path) | Grant::Copy { path, .. }) = grant else {
             self.wait(now, grant, common);
             return Outcome::Nothing;
@@ -128,6 +134,7 @@ impl<P: Policy> Qp<P> {
             self.enter_ring(now, group, path, data.psn, common);
         } else {
             let deadline = now.saturating_add(self.send.timeout());
+            let deadline = deadline.min(self.probe_after_sending(now));
             common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, deadline);
         }
         self.arm_policy(now, common);

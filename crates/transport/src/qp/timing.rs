@@ -67,9 +67,10 @@ impl<P: Policy> Qp<P> {
         match self.send.deadline() {
             None => return,
             Some((deadline, _)) if deadline > now => {}
-            Some((_, Waiting::ForAck)) if self.send.is_timed() => self.lose_patience(now, common),
-            Some((_, Waiting::ForAck)) => self.on_timeout(now, common),
-            Some((_, Waiting::ForAnswer)) => {
+            Some((_, Waiting::Probe)) => self.probe(now, common),
+            Some((_, Waiting::Ack)) if self.send.is_timed() => self.lose_patience(now, common),
+            Some((_, Waiting::Ack)) => self.on_timeout(now, common),
+            Some((_, Waiting::Answer)) => {
                 self.note_timeout(now, None, common);
                 let read = self
                     .send
@@ -102,6 +103,9 @@ impl<P: Policy> Qp<P> {
     }
 
     fn on_timeout(&mut self, now: Time, common: &mut Common) {
+        if self.send.is_recovering_first(now) {
+            return;
+        }
         self.note_timeout(now, Some(self.send.flight.una()), common);
         // One timer stands for all packets in flight. Those that left soon after the oldest would time out one by
         // one, each with a longer time than the one before; so whatever left half a timeout ago goes with it.

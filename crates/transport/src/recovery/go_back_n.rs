@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use pathweave_units::{Duration, Time};
 use pathweave_wire::{Nack, NackReason};
 
-use super::{Arrival, arrived_in_order};
+use super::arrival::{Arrival, arrived_in_order};
 use crate::send::flight::{Flight, Slot};
 
 #[derive(Debug)]

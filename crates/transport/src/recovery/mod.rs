@@ -1,17 +1,22 @@
 //! Loss recovery, one file a kind. The sending half decides which packets count as lost; the receiving half
 //! which packets are taken. Everything else (timers, back-off, what to send, feedback to the policy) is common.
 
+mod arrival;
 mod go_back_n;
 pub(crate) mod path_order;
+mod refused;
 mod selective_repeat;
+mod sleek;
 pub(crate) mod timed;
+mod timeouts;
 pub(crate) mod timing;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use pathweave_policy::Recovery;
 use pathweave_units::Time;
-use pathweave_wire::{Nack, NackReason};
+use pathweave_wire::Nack;
 
 use crate::send::flight::{Flight, Slot};
 use crate::warm::Warm;
@@ -33,6 +38,8 @@ pub(crate) enum Sender {
 pub(crate) enum OtherSender {
     GoBackN(go_back_n::Sender),
     PathOrder(path_order::Sender),
+    Sleek(Box<sleek::Sender>),
+    Timeouts(Box<timeouts::Sender>),
 }
 
 /// Calls the method of whichever kind it is.
@@ -42,6 +49,8 @@ macro_rules! each {
             Self::SelectiveRepeat($kind) => $call,
             Self::Other(OtherSender::GoBackN($kind)) => $call,
             Self::Other(OtherSender::PathOrder($kind)) => $call,
+            Self::Other(OtherSender::Sleek($kind)) => $call,
+            Self::Other(OtherSender::Timeouts($kind)) => $call,
         }
     };
 }
@@ -57,14 +66,29 @@ impl Sender {
     pub(crate) fn rings(&self) -> Option<u32> {
         match self {
             Sender::Other(OtherSender::PathOrder(sender)) => Some(sender.group),
-            Sender::SelectiveRepeat(_) | Sender::Other(OtherSender::GoBackN(_)) => None,
+            Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
         }
     }
     /// The state of recovery by path order, where it is that.
     pub(crate) fn path_order(&mut self) -> Option<&mut path_order::Sender> {
         match self {
             Sender::Other(OtherSender::PathOrder(sender)) => Some(sender),
-            Sender::SelectiveRepeat(_) | Sender::Other(OtherSender::GoBackN(_)) => None,
+            Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
+        }
+    }
+    /// The state of SLEEK, where it is that.
+    #[inline]
+    pub(crate) fn sleek(&mut self) -> Option<&mut sleek::Sender> {
+        match self {
+            Sender::Other(OtherSender::Sleek(sender)) => Some(sender),
+            Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
+        }
+    }
+    /// How often the retransmission timer has doubled after so many timeouts in a row.
+    pub(crate) fn doublings(&self, timeouts: u32) -> u32 {
+        match self {
+            Sender::Other(OtherSender::Timeouts(sender)) => sender.doublings(timeouts),
+            _ => timeouts,
         }
     }
     pub(crate) fn new(recovery: Recovery) -> Self {
@@ -79,6 +103,12 @@ impl Sender {
                 Sender::SelectiveRepeat(selective_repeat::Sender::timed(reorder_packets))
             }
             Recovery::PathOrder { .. } => Sender::Other(OtherSender::PathOrder(path_order::Sender::new())),
+            Recovery::Timeouts { alike, .. } => {
+                Sender::Other(OtherSender::Timeouts(Box::new(timeouts::Sender::new(alike))))
+            }
+            Recovery::Sleek { .. } => {
+                Sender::Other(OtherSender::Sleek(Box::new(sleek::Sender::new(recovery))))
+            }
         }
     }
     /// Whether a packet can be sent again without those after it.
@@ -131,28 +161,6 @@ impl Sender {
     }
 }
 
-/// Selective: only the packet that was refused, or the one that is missing.
-fn lose_refused(nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
-    let psn = if nack.reason == NackReason::Sequence { nack.expected } else { nack.psn };
-    if flight.can_lose(psn) {
-        flight.lose(psn);
-        lost.push(psn);
-    }
-}
-
-/// What to do with a packet that arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arrival {
-    /// The next one expected.
-    InOrder,
-    /// Ahead of a gap, welcome nevertheless.
-    Ahead,
-    /// It has arrived before.
-    Duplicate,
-    /// Not wanted; with or without telling the sender.
-    Refused { reason: NackReason, tell: bool },
-}
-
 /// The same for receivers: those of selective repeat serve any order of packets.
 macro_rules! both {
     ($on:expr, $kind:ident => $call:expr) => {
@@ -179,7 +187,9 @@ impl Receiver {
             | Recovery::Timed { window_packets, reorder_packets } => Receiver::SelectiveRepeat(
                 selective_repeat::Receiver::new(window_of(window_packets), reorder_packets),
             ),
-            Recovery::PathOrder { window_packets, .. } => {
+            Recovery::PathOrder { window_packets, .. }
+            | Recovery::Sleek { window_packets, .. }
+            | Recovery::Timeouts { window_packets, .. } => {
                 Receiver::SelectiveRepeat(selective_repeat::Receiver::new(window_of(window_packets), 0))
             }
         }
@@ -254,6 +264,9 @@ impl Receiver {
     }
 }
 
+pub(crate) use arrival::Arrival;
+pub(crate) use timeouts::timer;
+
 /// The sender's window, which is the receiver's: further packets would be dropped there.
 pub(crate) fn sender_window(recovery: Recovery) -> u32 {
     recovery.window_packets().map_or(MAX_WINDOW_PACKETS, window_of)
@@ -261,29 +274,4 @@ pub(crate) fn sender_window(recovery: Recovery) -> u32 {
 
 fn window_of(window_packets: u32) -> u32 {
     window_packets.clamp(1, MAX_WINDOW_PACKETS)
-}
-
-/// Bit i for every `psn - i` below `expected`, and not below 0.
-fn arrived_in_order(psn: u64, expected: u64) -> u64 {
-    let real = if psn >= 63 { u64::MAX } else { (1 << (psn + 1)) - 1 };
-    match psn.checked_sub(expected) {
-        None => real,
-        Some(ahead) if ahead >= 63 => 0,
-        Some(ahead) => real & (u64::MAX << (ahead + 1)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_arrived_in_order_shows_in_the_sack() {
-        assert_eq!(arrived_in_order(0, 1), 1);
-        assert_eq!(arrived_in_order(2, 0), 0);
-        assert_eq!(arrived_in_order(5, 3), 0b111_000);
-        assert_eq!(arrived_in_order(100, 101), u64::MAX);
-        assert_eq!(arrived_in_order(100, 38), 1 << 63);
-        assert_eq!(arrived_in_order(100, 37), 0);
-    }
 }

@@ -41,7 +41,7 @@ impl Sender {
     /// Paths tell what is lost, not the receiver.
     pub(super) fn on_missing(&mut self, _psns: &[u64], _flight: &mut Flight, _lost: &mut Vec<u64>) {}
     pub(super) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
-        super::lose_refused(nack, flight, lost);
+        super::refused::lose_refused(nack, flight, lost);
     }
     pub(super) fn on_timeout(&mut self, _before: Time, _flight: &mut Flight, _lost: &mut Vec<u64>) {}
     pub(super) fn oldest_in_flight(&mut self, _flight: &Flight) -> Option<Time> {

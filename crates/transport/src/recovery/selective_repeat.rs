@@ -13,7 +13,7 @@ use core::num::NonZero;
 use pathweave_units::Time;
 use pathweave_wire::{Nack, NackReason};
 
-use super::{Arrival, arrived_in_order};
+use super::arrival::{Arrival, arrived_in_order};
 use crate::bits::BitRing;
 use crate::send::flight::{Flight, Slot};
 use crate::warm::Warm;
@@ -176,7 +176,7 @@ impl Sender {
     }
 
     pub(super) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
-        super::lose_refused(nack, flight, lost);
+        super::refused::lose_refused(nack, flight, lost);
     }
 
     /// Those of which a later transmission has arrived; the others may still be on their way.

@@ -231,6 +231,12 @@ impl SendStream {
         self.flight.lost_packets() > 0 || self.flight.next() < self.end_psn
     }
 
+    /// New data waits.
+    #[inline]
+    pub(crate) fn has_new(&self) -> bool {
+        self.flight.next() < self.end_psn
+    }
+
     /// Wire bytes that wait, new or to be sent again, with `around` bytes around each payload. As far as `most`, and of many
     /// short messages as if those behind the first were of full packets.
     pub(crate) fn backlog_bytes(&self, mtu_payload: u16, around: u32, most: u64) -> u64 {
@@ -382,11 +388,21 @@ impl SendStream {
         self.timer_base = now;
     }
 
+    /// Whether a timeout waits once more, because SLEEK is in recovery.
+    pub(crate) fn is_recovering_first(&mut self, now: Time) -> bool {
+        let waits = self.timeouts == 0 && self.recovery.sleek().is_some_and(|sleek| sleek.is_recovering());
+        if waits {
+            self.timeouts = 1;
+            self.timer_base = now;
+        }
+        waits
+    }
+
     /// The retransmission timer has fired: what was sent up to `before` counts as lost. False if that has happened too
     /// often.
     pub(crate) fn timed_out(&mut self, now: Time, before: Time, lost: &mut Vec<u64>) -> bool {
         self.timeouts = self.timeouts.saturating_add(1);
-        self.timeout = self.rto.after(u32::from(self.timeouts));
+        self.timeout = self.rto.after(self.recovery.doublings(u32::from(self.timeouts)));
         if self.has_retried_enough() {
             return false;
         }
@@ -414,17 +430,23 @@ impl SendStream {
 
     /// When the retransmission timer has to fire, and whether for want of an answer to a READ.
     pub(crate) fn deadline(&mut self) -> Option<(Time, Waiting)> {
+        let probe = self.recovery.sleek().and_then(|sleek| sleek.probe_at(&self.flight));
+        let probe = probe.map(|at| (at, Waiting::Probe));
+        self.deadline_of_data().into_iter().chain(probe).min_by_key(|(at, _)| *at)
+    }
+
+    fn deadline_of_data(&mut self) -> Option<(Time, Waiting)> {
         if self.is_timed() {
             if let Some(deadline) = self.end_of_patience() {
-                return Some((deadline, Waiting::ForAck));
+                return Some((deadline, Waiting::Ack));
             }
         } else if let Some(sent_at) = self.recovery.oldest_in_flight(&self.flight) {
             let from = sent_at.max(self.timer_base);
-            return Some((from.saturating_add(self.timeout), Waiting::ForAck));
+            return Some((from.saturating_add(self.timeout), Waiting::Ack));
         }
         self.awaits_answer().then(|| {
             let from = self.last_heard.max(self.timer_base);
-            (from.saturating_add(self.rto.give_up_after()), Waiting::ForAnswer)
+            (from.saturating_add(self.rto.give_up_after()), Waiting::Answer)
         })
     }
 
@@ -498,8 +520,10 @@ impl SendStream {
 /// What the retransmission timer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiting {
+    /// The instant at which a probe leaves.
+    Probe,
     /// The acknowledgement of a packet in flight.
-    ForAck,
+    Ack,
     /// The answer to a READ whose request was acknowledged.
-    ForAnswer,
+    Answer,
 }

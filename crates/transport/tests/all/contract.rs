@@ -10,7 +10,7 @@ use pathweave_transport::{
     Transmit, Transport, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
-use pathweave_wire::{Framing, Segment};
+use pathweave_wire::{Body, Control, Framing, Segment};
 
 const MTU: u16 = 1_024;
 const RATE: Rate = Rate::from_gbps(100);
@@ -223,7 +223,10 @@ impl<T: Subject> Story<T> {
                 assert!(sends == data.is_some() && (ready || !sends), "it is said that there may be data");
             }
             if let Some(packet) = &control {
-                assert!(packet.class == Class::Control && packet.payload.is_none(), "{packet:?}");
+                // A probe of loss recovery meets in the network what data meets.
+                let is_probe = matches!(packet.segment.body, Body::Control(Control::Probe { .. }));
+                let as_control = packet.class == Class::Control || is_probe;
+                assert!(as_control && packet.payload.is_none(), "{packet:?}");
             } else if let Some(packet) = &data {
                 assert!(open >> packet.port & 1 == 1, "only by an open port: {packet:?}");
                 let time = RATE.time_for(packet.wire_bytes.into());

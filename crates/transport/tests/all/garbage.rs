@@ -134,11 +134,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_segment_panics(inputs in prop::collection::vec(input(), 1..120), kind in 0..3, discard: bool) {
+    fn no_segment_panics(inputs in prop::collection::vec(input(), 1..120), kind in 0..4, discard: bool) {
         let mut pair = Pair::new(Channel::new(1), 1 << 17, |config| {
             config.recovery = match kind {
                 0 => Recovery::GoBackN,
                 1 => Recovery::SelectiveRepeat { reorder_packets: 3, window_packets: 32 },
+                2 => Recovery::sleek(32),
                 _ => Recovery::PathOrder {
                     window_packets: 32,
                     scope: RingScope::Host,

@@ -13,4 +13,5 @@ mod path_order;
 mod placement;
 mod properties;
 mod shared;
+mod sleek;
 mod timed;

@@ -29,7 +29,7 @@ struct Scripted {
 }
 
 impl Policy for Scripted {
-    pathweave_policy::ignores!(on_open, on_close);
+    pathweave_policy::ignores!(on_open, on_close, window, path_beyond_window);
     fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant {
         self.grants.front().copied().unwrap_or(Grant::Send(PathId(0)))
     }

@@ -67,6 +67,7 @@ fn recovery() -> impl Strategy<Value = Recovery> {
                 rto_slack: Duration::ZERO,
             }
         }),
+        prop_oneof![1u32..5, 5u32..200].prop_map(Recovery::sleek),
     ]
 }
 

@@ -19,7 +19,7 @@ struct Gated {
 const LATER: Time = Time::from_us(1_000_000);
 
 impl Policy for Gated {
-    pathweave_policy::ignores!(compose, on_copy_sent, on_control);
+    pathweave_policy::ignores!(compose, on_copy_sent, on_control, window, path_beyond_window);
     fn on_open(&mut self, _: Time, member: &Member, _: &mut PolicyCx<'_>) {
         self.told.set(Some(*member));
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pathweave_policy::{
-    ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing, PathView, Policy, PolicyCx, Sent,
-    Treatment, Want,
+    ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing, PathView, Policy, PolicyCx, SendWindow,
+    Sent, Treatment, Want,
 };
 use pathweave_transport::{
     Access, Buffer, Completion, Counters, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, QpConfig,
@@ -94,6 +94,15 @@ impl Policy for Fixed {
     }
     fn rate(&self, _: Time) -> Option<Rate> {
         None
+    }
+    fn window(&self) -> Option<SendWindow> {
+        let bytes = u64::from(self.window) * u64::from(MTU);
+        let idle = Duration::from_us(2);
+        Some(SendWindow { bytes, most_bytes: bytes, base_rtt: idle, delay_target: idle })
+    }
+    fn path_beyond_window(&mut self, _: Time, want: &Want, _: &mut PolicyCx<'_>) -> PathId {
+        assert_eq!(want.inflight_packets, self.inflight, "the endpoint's count of packets in flight");
+        PathId(self.next_path)
     }
 }
 

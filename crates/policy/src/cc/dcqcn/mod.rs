@@ -263,7 +263,7 @@ impl Dcqcn {
 }
 
 impl CongestionControl for Dcqcn {
-    crate::ignores!(on_open, on_close, on_timer);
+    crate::ignores!(on_open, on_close, on_timer, window);
     #[inline]
     fn permit(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
         self.advance(now);

@@ -4,8 +4,9 @@ use alloc::boxed::Box;
 
 use pathweave_units::{Duration, Time, TrimmedAt};
 
+use super::super::median::Median;
 use super::{COLLAPSE_DELAY, LastHopTrims, NsccConfig, NsccProfile, TARGET};
-use crate::PolicyEnv;
+use crate::{PolicyEnv, SendWindow};
 
 /// The network for which increases are given: 100 Gb/s and 12 us, of which the product is 150,000 bytes.
 const REFERENCE_BDP_BYTES: f64 = 150_000.0;
@@ -42,6 +43,8 @@ pub(super) struct Law {
     fast: bool,
     last_applied: Time,
     last_decrease: Time,
+    /// Where the median of delays counts, and that of how many at most.
+    median: Option<Box<(Median, u16)>>,
     /// Quick adapt: bytes acknowledged since the last check, which is over at `adapt_at`, the first one at zero; whether
     /// something was trimmed since it last acted; bytes whose marks are ignored, and how many of them have come.
     achieved: u64,
@@ -98,6 +101,7 @@ impl Law {
             fast: false,
             last_applied: Time::ZERO,
             last_decrease: Time::ZERO,
+            median: config.median_packets.map(|packets| Box::new((Median::default(), packets))),
             achieved: 0,
             adapt_at: Time::ZERO,
             trimmed: false,
@@ -142,6 +146,14 @@ impl Law {
     pub(super) fn base_rtt(&self) -> Duration {
         self.base_rtt
     }
+    pub(super) fn send_window(&self) -> SendWindow {
+        SendWindow {
+            bytes: self.window,
+            most_bytes: self.max_window,
+            base_rtt: self.base_rtt,
+            delay_target: Duration::from_ps(self.params.target as u64),
+        }
+    }
 
     /// The queue pair opens.
     pub(super) fn begin(&mut self, now: Time) {
@@ -174,7 +186,7 @@ impl Law {
         let delay = match acked.rtt {
             Some(rtt) => {
                 self.learn_base(rtt);
-                let delay = (rtt - self.base_rtt).as_ps() as f64;
+                let delay = self.delay_of(rtt - self.base_rtt).as_ps() as f64;
                 self.note_delay(delay, acked.marked);
                 delay
             }
@@ -196,6 +208,15 @@ impl Law {
             self.apply(now, since);
         }
         self.bound();
+    }
+
+    /// The delay that counts for one that queued so long.
+    fn delay_of(&mut self, queued: Duration) -> Duration {
+        let half_window = self.window / (2 * self.params.mtu);
+        match self.median.as_deref_mut() {
+            Some((median, most)) => median.next(queued, half_window.min(u64::from(*most)) as usize),
+            None => queued,
+        }
     }
 
     fn note_delay(&mut self, delay: f64, marked: bool) {

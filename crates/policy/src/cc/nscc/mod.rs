@@ -24,7 +24,7 @@ use crate::error::check;
 use crate::fluid::{Control, Controls};
 use crate::{
     Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, Member, PolicyCx, PolicyEnv,
-    Sent, Want, WhenFull,
+    SendWindow, Sent, Want, WhenFull,
 };
 use law::{Acked, Law};
 
@@ -60,6 +60,10 @@ pub struct NsccConfig {
     pub max_decrease: f64,
     /// Weight of the newest queueing delay in its average (0.0125).
     pub delay_gain: f64,
+    /// Most packets of the last half window of which the median queueing delay counts for each one's (MNSCC: 4), as understood
+    /// at second hand. Absent: each has its own.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub median_packets: Option<u16>,
     /// Quick adapt: a queueing delay of more than this many targets is as bad as a trim. Absent: 4; with profile "ue1.0" no delay
     /// is where switches trim.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
@@ -118,6 +122,7 @@ impl Default for NsccConfig {
             decrease: 0.8,
             max_decrease: 0.5,
             delay_gain: 0.0125,
+            median_packets: None,
             collapse_delay: None,
             collapse_share: 0.125,
             apply_packets: 8.0,
@@ -180,6 +185,9 @@ impl NsccConfig {
         let most = self.max_decrease > 0.0 && self.max_decrease < 1.0;
         check(most, "max_decrease", self.max_decrease, "more than 0, less than 1")?;
         positive("delay_gain", self.delay_gain, 1.0, "more than 0, at most 1")?;
+        if let Some(packets) = self.median_packets {
+            check((1..=1_024).contains(&packets), "median_packets", packets, "1 to 1024")?;
+        }
         let targets = "1 to 1000 (targets)";
         if let Some(delay) = self.collapse_delay {
             check((1.0..=1e3).contains(&delay), "collapse_delay", delay, targets)?;
@@ -287,5 +295,8 @@ impl CongestionControl for Nscc {
         // A window a base round-trip time: what it allows while there is no queue.
         let bdp = self.line.bytes_in(self.law.base_rtt()).max(self.mtu_bytes);
         Some(self.line.scale((self.law.window_bytes() as f64 / bdp as f64).clamp(1e-6, 1.0)))
+    }
+    fn window(&self) -> Option<SendWindow> {
+        Some(self.law.send_window())
     }
 }

@@ -244,6 +244,24 @@ fn profiles_differ_in_delay_alone_where_switches_trim() {
     }
 }
 
+/// A window of 100,000 is 24 packets, half of it 12: at most four of them. Of 6, 11, 1 and 8 us, in this order, the medians are
+/// 6; 6 (the lower of two); 6 and 6.
+#[test]
+fn the_median_of_the_last_four_delays_may_count() {
+    let config = NsccConfig { median_packets: Some(4), delay_gain: 1.0, ..NsccConfig::default() };
+    let mut law = Law::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
+    for (delay_us, counts_us) in [(6, 6), (11, 6), (1, 6), (8, 6), (9, 8), (10, 8)] {
+        law.on_ack(Time::from_us(1_001), &acked(0, US(delay_us), false));
+        close(law.average_ps(), f64::from(counts_us) * 1e6);
+    }
+    // A window of three packets has a half of one.
+    let mut law = Law::new(&config, &env(US(12), 4_096)).at(12_500, Time::from_us(1_000));
+    for delay_us in [6, 11, 1] {
+        law.on_ack(Time::from_us(1_001), &acked(0, US(delay_us), false));
+        close(law.average_ps(), delay_us as f64 * 1e6);
+    }
+}
+
 #[test]
 fn a_shorter_round_trip_is_learnt() {
     let mut law = law();

@@ -1,0 +1,231 @@
+//! MSwift (arXiv 2509.07907), Swift for packets that take many paths, **as understood**: the rules are taken at second hand, from
+//! a description of a port by others, not from the paper's text. Compare directions with it, not digits.
+//!
+//! Of packets sprayed over paths one late one tells of its path, not of the network. So Swift's delay is the median of those
+//! of half a window, and the window shrinks only after several acknowledgements in a row whose median is above the target. The
+//! rest is Swift's, marks ignored.
+//!
+//! Ours, because the description does not say: a median below the target ends the row, a decrease does not, and Swift's own
+//! rule of one decrease a round trip holds beside it.
+
+use alloc::boxed::Box;
+
+use pathweave_units::{Duration, Rate, Time};
+
+use super::median::Median;
+use super::{CongestionControl, Permit, Swift, SwiftConfig};
+use crate::error::check;
+use crate::fluid::{Control, Controls};
+use crate::{
+    Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv,
+    SendWindow, Sent, Want,
+};
+
+/// Parameters of [`Mswift`].
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MswiftConfig {
+    /// Parameters of Swift.
+    pub swift: SwiftConfig,
+    /// The median is that of the delays of so many windows of packets (0.5), at least one packet and at most 1,024.
+    pub median_windows: f64,
+    /// Acknowledgements in a row over the target before the window shrinks (5; 1: at once).
+    pub patience: u32,
+}
+
+impl Default for MswiftConfig {
+    fn default() -> Self {
+        MswiftConfig { swift: SwiftConfig::default(), median_windows: 0.5, patience: 5 }
+    }
+}
+
+impl Controls for MswiftConfig {
+    fn control(&self) -> Control {
+        self.swift.control()
+    }
+}
+
+impl Adapt for MswiftConfig {
+    fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
+        self.swift.adapt_to_fabric(fabric);
+    }
+    fn host_delay(&self) -> HostDelay {
+        self.swift.host_delay()
+    }
+    fn adapt_to_host(&mut self, host: &HostEnv) {
+        self.swift.adapt_to_host(host);
+    }
+}
+
+impl MswiftConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.swift.validate().map_err(|error| error.within("swift"))?;
+        let windows = self.median_windows > 0.0 && self.median_windows <= 1e3;
+        check(windows, "median_windows", self.median_windows, "more than 0, at most 1000")?;
+        check(self.patience > 0, "patience", self.patience, "at least 1")
+    }
+}
+
+/// State of one queue pair.
+#[derive(Clone, Debug)]
+pub struct Mswift {
+    swift: Swift,
+    // Apart, because most queue pairs have another congestion control.
+    median: Box<Median>,
+    /// Acknowledgements in a row over the target.
+    row: u32,
+    median_windows: f64,
+    patience: u32,
+}
+
+impl Mswift {
+    /// The state of one queue pair, with a window of one bandwidth-delay product.
+    pub fn new(config: &MswiftConfig, env: &PolicyEnv) -> Self {
+        Mswift {
+            swift: Swift::new(&config.swift, env),
+            median: Box::default(),
+            row: 0,
+            median_windows: config.median_windows,
+            patience: config.patience,
+        }
+    }
+
+    /// The delay that Swift is told of an acknowledgement that took so long; `None` where it is not told of it.
+    fn told(&mut self, rtt: Duration) -> Option<Duration> {
+        let median = self.median.next(rtt, (self.median_windows * self.swift.window_packets()) as usize);
+        if self.swift.is_over(median) {
+            self.row = self.row.saturating_add(1);
+            (self.row >= self.patience).then_some(median)
+        } else {
+            self.row = 0;
+            Some(median)
+        }
+    }
+}
+
+impl CongestionControl for Mswift {
+    crate::ignores!(on_open, on_close, on_timer);
+    #[inline]
+    fn permit(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Permit {
+        self.swift.permit(now, want, cx)
+    }
+    #[inline]
+    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
+        self.swift.on_sent(now, sent, cx)
+    }
+    #[inline]
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+        let is_sample = matches!(feedback.kind, FeedbackKind::Ack { timed: true, .. });
+        let rtt = if is_sample { self.told(feedback.rtt) } else { Some(feedback.rtt) };
+        if let Some(rtt) = rtt {
+            self.swift.on_feedback(now, &Feedback { rtt, ..*feedback }, cx);
+        }
+    }
+    fn rate(&self, now: Time) -> Option<Rate> {
+        self.swift.rate(now)
+    }
+    fn window(&self) -> Option<SendWindow> {
+        self.swift.window()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Host, Scenario, random_operations};
+    use crate::{Leg, Memo};
+    use pathweave_units::PathId;
+
+    /// 100 packets of 100 ns are a BDP of 10 us; windows from 100 packets on have a target of 19 us. The median is of
+    /// `of` packets of the 101 of the first window.
+    fn mswift(of: f64) -> Mswift {
+        let env = PolicyEnv {
+            line_rate: Rate::from_gbps(100),
+            base_rtt: Duration::from_us(10),
+            mtu_wire_bytes: 1_250,
+            mtu_payload_bytes: 1_172,
+            paths: 4,
+            measured: Leg { base_rtt: Duration::from_us(10), links: 2 },
+            edge: None,
+        };
+        let swift = SwiftConfig {
+            queue_target: Some(Duration::from_us(9)),
+            scaling_range: Some(Duration::from_us(36)),
+            ..SwiftConfig::default()
+        };
+        Mswift::new(&MswiftConfig { swift, median_windows: of / 101.0, ..MswiftConfig::default() }, &env)
+    }
+    fn ack(mswift: &mut Mswift, at_us: u64, rtt_us: u64) -> f64 {
+        let feedback = Feedback {
+            kind: FeedbackKind::Ack { timed: true, marked: true },
+            path: PathId(0),
+            psn: 0,
+            memo: Memo::default(),
+            wire_bytes: 1_250,
+            rtt: Duration::from_us(rtt_us),
+            one_way_ps: 0,
+            inflight_packets: 1,
+            backlogged: true,
+        };
+        mswift.on_feedback(Time::from_us(at_us), &feedback, &mut Host::new(1).cx());
+        mswift.swift.window_packets()
+    }
+
+    #[test]
+    fn four_in_a_row_over_the_target_are_nothing_and_the_fifth_is_swifts_decrease() {
+        let mut mswift = mswift(1.5);
+        for n in 0..4 {
+            assert_eq!(ack(&mut mswift, 100 + n, 25), 101.0);
+        }
+        // 0.8 x 6 / 25 of it goes.
+        let cut = ack(&mut mswift, 104, 25);
+        assert!((cut - 101.0 * (1.0 - 0.8 * 6.0 / 25.0)).abs() < 1e-9, "{cut}");
+        // Once a round trip, which took 25 us.
+        assert_eq!(ack(&mut mswift, 128, 25), cut);
+        assert!(ack(&mut mswift, 129, 25) < cut);
+    }
+
+    #[test]
+    fn one_below_begins_the_row_anew() {
+        let mut mswift = mswift(1.5);
+        for n in 0..20 {
+            assert!(ack(&mut mswift, 100 + n, if n % 5 == 4 { 18 } else { 25 }) >= 101.0);
+        }
+    }
+
+    #[test]
+    fn late_ones_of_a_few_paths_do_not_count() {
+        let mut mswift = mswift(9.5);
+        // Every third is far over the target: no median of nine is.
+        for n in 0..90 {
+            let before = mswift.swift.window_packets();
+            let after = ack(&mut mswift, 100 + n, if n % 3 == 2 { 100 } else { 12 });
+            assert!(after > before, "{n}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        let usual = MswiftConfig::default;
+        let wrong = |config: MswiftConfig| config.validate().expect_err("must be refused").field;
+        assert_eq!(wrong(MswiftConfig { median_windows: 0.0, ..usual() }), "median_windows");
+        assert_eq!(wrong(MswiftConfig { patience: 0, ..usual() }), "patience");
+        let swift = SwiftConfig { increase: 0.0, ..SwiftConfig::default() };
+        assert_eq!(wrong(MswiftConfig { swift, ..usual() }), "swift.increase");
+        assert_eq!(usual().validate(), Ok(()));
+    }
+
+    #[test]
+    fn random_operations_break_no_invariant() {
+        use crate::picker::PickerConfig;
+        for seed in 0..20 {
+            random_operations(seed, 2_000, &Scenario::steady().env, |env, rng| crate::Split {
+                cc: Mswift::new(&MswiftConfig::default(), env),
+                picker: PickerConfig::Rps.build(env, rng),
+            });
+        }
+    }
+}

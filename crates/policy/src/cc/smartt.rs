@@ -1,0 +1,444 @@
+//! SMaRTT (Bonato et al., "SMaRTT-REPS", arXiv 2404.01630), the ancestor of NSCC, **as understood**: the law is taken at second
+//! hand, from a description of a port of it by others, not from the paper's text. Compare directions with it, not digits.
+//!
+//! A window in bytes, moved by each acknowledgement of `m` bytes that took `r`; `w` is the window, `T` the target:
+//!
+//! | | `r` below `T` | above |
+//! |---|---|---|
+//! | not marked | grow by `min(m, 2 m m (T - r) / (r w))`, and by the fair step | grow by the fair step, `0.02 m BDP / w` |
+//! | marked, while more than 0.3 are of late | shrink by the fair share, `0.5 m w / BDP` | shrink by `min(m, m (r - T) / r` and the fair share`)` |
+//!
+//! Where nothing queues for more than a window it grows by `m` an acknowledgement. A trim or a loss takes its bytes from the
+//! window; and *quick adapt*: once a target, if there was one, the window becomes what came through, and what is marked, trimmed
+//! or lost of what was in flight then is ignored.
+//!
+//! Ours, because the description does not say: the first and largest window is NSCC's, 1.5 bandwidth-delay products.
+
+use alloc::boxed::Box;
+
+use pathweave_units::{Duration, Rate, Time};
+
+use super::{CongestionControl, Permit};
+use crate::error::check;
+use crate::fluid::{Control, Controls};
+use crate::{
+    Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, SendWindow, Sent,
+    Want,
+};
+
+/// Parameters of [`Smartt`].
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SmarttConfig {
+    /// Target of the round-trip time, in idle ones (1.5); quick adapt looks as often.
+    pub rtt_target: f64,
+    /// Packets added for each packet acknowledged in a round trip, times the share of it that is left of the target (2).
+    pub proportional_increase: f64,
+    /// Bandwidth-delay products added for a window acknowledged without marks (0.02).
+    pub fair_increase: f64,
+    /// Share of the marked bytes that a window of a bandwidth-delay product loses by them (0.5).
+    pub fair_decrease: f64,
+    /// Share of the marked bytes that goes for each share of the round-trip time above the target (1).
+    pub multiplicative_decrease: f64,
+    /// Packets added for each acknowledged once a window of them has met a delay of at most `fast_delay` (1).
+    pub fast_increase: f64,
+    /// Up to it nothing queues (1 us, whatever the network).
+    pub fast_delay: Duration,
+    /// Weight of the newest acknowledgement in the share of marked ones (0.05).
+    pub mark_gain: f64,
+    /// Marks shrink the window only while more than this share of acknowledgements has one (0.3).
+    pub mark_share: f64,
+    /// Largest window, which is also the first, in bandwidth-delay products (1.5, NSCC's).
+    pub max_bdp: f64,
+}
+
+impl Default for SmarttConfig {
+    fn default() -> Self {
+        SmarttConfig {
+            rtt_target: 1.5,
+            proportional_increase: 2.0,
+            fair_increase: 0.02,
+            fair_decrease: 0.5,
+            multiplicative_decrease: 1.0,
+            fast_increase: 1.0,
+            fast_delay: Duration::from_us(1),
+            mark_gain: 0.05,
+            mark_share: 0.3,
+            max_bdp: 1.5,
+        }
+    }
+}
+
+impl Controls for SmarttConfig {
+    fn control(&self) -> Control {
+        Control::BY_DELAY
+    }
+}
+
+impl Adapt for SmarttConfig {
+    fn host_delay(&self) -> HostDelay {
+        HostDelay::InRoundTrip
+    }
+    fn adapt_to_host(&mut self, host: &HostEnv) {
+        self.max_bdp *= host.held_bdps;
+    }
+}
+
+impl SmarttConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let target = self.rtt_target > 1.0 && self.rtt_target <= 1e3;
+        check(target, "rtt_target", self.rtt_target, "more than 1, at most 1000 (idle round-trip times)")?;
+        let from_zero = |name, x: f64| check((0.0..=1e3).contains(&x), name, x, "0 to 1000");
+        from_zero("proportional_increase", self.proportional_increase)?;
+        let grows = self.fair_increase > 0.0 && self.fair_increase <= 1e3;
+        check(grows, "fair_increase", self.fair_increase, "more than 0, at most 1000")?;
+        from_zero("fair_decrease", self.fair_decrease)?;
+        from_zero("multiplicative_decrease", self.multiplicative_decrease)?;
+        from_zero("fast_increase", self.fast_increase)?;
+        let second = Duration::from_ms(1_000);
+        check(self.fast_delay <= second, "fast_delay", self.fast_delay, "at most 1s")?;
+        let gain = self.mark_gain > 0.0 && self.mark_gain <= 1.0;
+        check(gain, "mark_gain", self.mark_gain, "more than 0, at most 1")?;
+        check((0.0..=1.0).contains(&self.mark_share), "mark_share", self.mark_share, "0 to 1")?;
+        let most = self.max_bdp > 0.0 && self.max_bdp <= 1e3;
+        check(most, "max_bdp", self.max_bdp, "more than 0, at most 1000")
+    }
+}
+
+/// State of one queue pair. Bytes on the wire.
+#[derive(Clone, Debug)]
+pub struct Smartt {
+    window: f64,
+    in_flight: u64,
+    /// Average share of marked acknowledgements.
+    marked_share: f64,
+    /// Bytes acknowledged in a row that met no queue, and the window when the last one did.
+    unqueued: f64,
+    window_at_last_queue: f64,
+    /// Quick adapt: bytes acknowledged since the last look, which is over at `look_at`, the first one at zero; whether
+    /// something was trimmed or lost since; bytes of which marks are ignored, and how many of them have come.
+    achieved: u64,
+    look_at: Time,
+    refused: bool,
+    to_ignore: u64,
+    ignored: u64,
+    // Apart, because it never changes.
+    params: Box<Params>,
+}
+
+#[derive(Clone, Debug)]
+struct Params {
+    config: SmarttConfig,
+    line: Rate,
+    base_rtt: Duration,
+    target: Duration,
+    bdp: f64,
+    mtu: f64,
+    max: f64,
+}
+
+impl Smartt {
+    /// The state of one queue pair, with its largest window.
+    pub fn new(config: &SmarttConfig, env: &PolicyEnv) -> Self {
+        let (bdp, mtu) = (env.bdp_bytes() as f64, f64::from(env.mtu_wire_bytes));
+        let max = (config.max_bdp * bdp).max(mtu);
+        // Of the way that is measured.
+        let idle = env.measured.base_rtt;
+        Smartt {
+            window: max,
+            in_flight: 0,
+            marked_share: 0.0,
+            unqueued: 0.0,
+            window_at_last_queue: max,
+            achieved: 0,
+            look_at: Time::ZERO,
+            refused: false,
+            to_ignore: 0,
+            ignored: 0,
+            params: Box::new(Params {
+                line: env.line_rate,
+                base_rtt: idle,
+                target: Duration::from_ps((idle.as_ps() as f64 * config.rtt_target) as u64),
+                bdp: bdp.max(mtu),
+                mtu,
+                max,
+                config: config.clone(),
+            }),
+        }
+    }
+
+    /// Bytes that may be in flight.
+    pub fn window_bytes(&self) -> u64 {
+        self.window as u64
+    }
+
+    /// An acknowledgement of so many bytes; of one that measures nothing only they are taken.
+    fn on_ack(&mut self, now: Time, bytes: u64, rtt: Option<Duration>, marked: bool) {
+        self.achieved += bytes;
+        self.note_gone(bytes);
+        if self.adapts(now) {
+            return;
+        }
+        let c = &self.params.config;
+        self.marked_share += c.mark_gain * (f64::from(u8::from(marked)) - self.marked_share);
+        let Some(rtt) = rtt else { return };
+        if marked {
+            if self.ignored >= self.to_ignore && self.marked_share > c.mark_share {
+                self.window -= self.decrease(bytes as f64, rtt);
+            }
+        } else {
+            self.window += self.increase(bytes as f64, rtt);
+        }
+        self.note_queue(bytes as f64, rtt, marked);
+        self.bound();
+    }
+
+    fn increase(&self, bytes: f64, rtt: Duration) -> f64 {
+        let (p, c) = (&self.params, &self.params.config);
+        if self.unqueued > self.window_at_last_queue {
+            return c.fast_increase * bytes;
+        }
+        let (target, taken) = (p.target.as_ps() as f64, rtt.as_ps().max(1) as f64);
+        let left = (target - taken).max(0.0) / taken;
+        let proportional = (c.proportional_increase * bytes * p.mtu * left / self.window).min(bytes);
+        proportional + c.fair_increase * bytes * p.bdp / self.window
+    }
+
+    fn decrease(&self, bytes: f64, rtt: Duration) -> f64 {
+        let (p, c) = (&self.params, &self.params.config);
+        let (target, taken) = (p.target.as_ps() as f64, rtt.as_ps().max(1) as f64);
+        let excess = (taken - target).max(0.0) / taken;
+        let fair = c.fair_decrease * bytes * self.window / p.bdp;
+        (c.multiplicative_decrease * bytes * excess + fair).min(bytes)
+    }
+
+    fn note_queue(&mut self, bytes: f64, rtt: Duration, marked: bool) {
+        if !marked && rtt.saturating_sub(self.params.base_rtt) <= self.params.config.fast_delay {
+            self.unqueued += bytes;
+        } else {
+            self.unqueued = 0.0;
+            self.window_at_last_queue = self.window;
+        }
+    }
+
+    fn note_gone(&mut self, bytes: u64) {
+        self.in_flight = self.in_flight.saturating_sub(bytes);
+        self.ignored = self.ignored.saturating_add(bytes);
+    }
+
+    /// A packet was trimmed, or is lost.
+    fn on_refused(&mut self, now: Time, bytes: u64) {
+        self.refused = true;
+        let ignores = self.ignored < self.to_ignore;
+        self.note_gone(bytes);
+        if !self.adapts(now) && !ignores {
+            self.window -= bytes as f64;
+        }
+        self.unqueued = 0.0;
+        self.window_at_last_queue = self.window.max(self.params.mtu);
+        self.bound();
+    }
+
+    /// Quick adapt: whether the window has become what came through. The first look only begins.
+    fn adapts(&mut self, now: Time) -> bool {
+        if now < self.look_at {
+            return false;
+        }
+        let falls = self.look_at > Time::ZERO && self.refused;
+        if falls {
+            self.window = self.achieved as f64;
+            (self.to_ignore, self.ignored) = (self.in_flight, 0);
+            self.refused = false;
+            self.bound();
+        }
+        self.achieved = 0;
+        self.look_at = now.saturating_add(self.params.target);
+        falls
+    }
+
+    fn bound(&mut self) {
+        self.window = self.window.clamp(self.params.mtu, self.params.max);
+    }
+}
+
+impl CongestionControl for Smartt {
+    crate::ignores!(on_open, on_close, on_timer);
+    #[inline]
+    fn permit(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
+        if super::window::fits(want, self.window_bytes()) { Permit::Now } else { Permit::Blocked }
+    }
+    #[inline]
+    fn on_sent(&mut self, _now: Time, sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
+        self.in_flight += u64::from(sent.wire_bytes);
+        0
+    }
+    #[inline]
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
+        let bytes = u64::from(feedback.wire_bytes);
+        match feedback.kind {
+            FeedbackKind::Ack { timed, marked } => {
+                self.on_ack(now, bytes, timed.then_some(feedback.rtt), marked);
+            }
+            FeedbackKind::Trimmed { .. } | FeedbackKind::Lost | FeedbackKind::Timeout => {
+                self.on_refused(now, bytes);
+            }
+            _ => {}
+        }
+    }
+    fn rate(&self, _now: Time) -> Option<Rate> {
+        // A window a base round-trip time: what it allows while there is no queue.
+        Some(self.params.line.scale((self.window / self.params.bdp).clamp(1e-6, 1.0)))
+    }
+    fn window(&self) -> Option<SendWindow> {
+        let p = &self.params;
+        Some(SendWindow {
+            bytes: self.window_bytes(),
+            most_bytes: p.max as u64,
+            base_rtt: p.base_rtt,
+            delay_target: p.target.saturating_sub(p.base_rtt),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Host, Scenario, random_operations};
+    use crate::{Leg, Memo};
+    use pathweave_units::PathId;
+
+    const US: fn(u64) -> Duration = Duration::from_us;
+
+    /// 100 Gb/s and 12 us are 150,000 bytes; packets of 4,000 bytes; the target is 18 us. A window of 100,000 that has just been
+    /// looked at, and every acknowledgement of late was marked.
+    fn smartt() -> Smartt {
+        let env = PolicyEnv {
+            base_rtt: US(12),
+            measured: Leg::with_rtt(US(12)),
+            mtu_wire_bytes: 4_000,
+            ..Scenario::steady().env
+        };
+        let mut smartt = Smartt::new(&SmarttConfig::default(), &env);
+        assert_eq!((smartt.window, smartt.params.bdp), (225_000.0, 150_000.0));
+        smartt.window = 100_000.0;
+        smartt.window_at_last_queue = 100_000.0;
+        smartt.marked_share = 1.0;
+        smartt.look_at = Time::from_us(1_018);
+        smartt
+    }
+    fn feed(smartt: &mut Smartt, at_us: u64, kind: FeedbackKind, rtt: Duration) -> f64 {
+        let feedback = Feedback {
+            kind,
+            path: PathId(0),
+            psn: 0,
+            memo: Memo::default(),
+            wire_bytes: 4_000,
+            rtt,
+            one_way_ps: 0,
+            inflight_packets: 1,
+            backlogged: true,
+        };
+        smartt.on_feedback(Time::from_us(at_us), &feedback, &mut Host::new(1).cx());
+        smartt.window
+    }
+    fn ack(smartt: &mut Smartt, at_us: u64, rtt_us: u64, marked: bool) -> f64 {
+        feed(smartt, at_us, FeedbackKind::Ack { timed: true, marked }, US(rtt_us))
+    }
+    fn close(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-6, "{found}, expected {expected}");
+    }
+
+    #[test]
+    fn unmarked_it_grows_in_proportion_to_what_is_left_and_by_a_fair_step() {
+        // 2 x 4,000 x 4,000 / 100,000 = 320 times (18 - r) / r; 0.02 x 4,000 x 1.5 = 120.
+        for (rtt_us, grown) in [(15, 320.0 * 3.0 / 15.0 + 120.0), (18, 120.0), (40, 120.0)] {
+            close(ack(&mut smartt(), 1_001, rtt_us, false), 100_000.0 + grown);
+        }
+        // At most a packet a packet: 2 x 4,000 / 4,000 x 0.5 is one.
+        let mut small = smartt();
+        small.window = 4_000.0;
+        close(ack(&mut small, 1_001, 12, false), 4_000.0 + 4_000.0 + 0.02 * 150_000.0);
+    }
+
+    #[test]
+    fn marked_it_shrinks_by_the_excess_and_by_its_share() {
+        // 0.5 x 4,000 x 100,000 / 150,000 = 1,333.3; 4,000 x (24 - 18) / 24 = 1,000.
+        let fair = 4_000.0 / 3.0;
+        for (rtt_us, cut) in [(13, fair), (18, fair), (24, 1_000.0 + fair), (180, 3_600.0 + 400.0)] {
+            close(ack(&mut smartt(), 1_001, rtt_us, true), 100_000.0 - cut);
+        }
+    }
+
+    #[test]
+    fn few_marks_are_ignored() {
+        let mut smartt = smartt();
+        smartt.marked_share = 0.0;
+        // 1 - 0.95^n is above 0.3 from the seventh on.
+        for n in 1..=7 {
+            let before = smartt.window;
+            let after = ack(&mut smartt, 1_001, 24, true);
+            assert_eq!(after < before, n == 7, "{n}");
+        }
+    }
+
+    #[test]
+    fn where_nothing_queues_for_more_than_a_window_it_grows_by_what_is_acknowledged() {
+        let mut smartt = smartt();
+        // 26 packets of 4,000 are more than a window of 100,000.
+        let before = (0..26).fold(0.0, |_, _| ack(&mut smartt, 1_001, 13, false));
+        close(ack(&mut smartt, 1_001, 13, false), before + 4_000.0);
+        // More than a microsecond is a queue, but not for this one's increase.
+        ack(&mut smartt, 1_001, 14, false);
+        let queued = smartt.window;
+        assert!(ack(&mut smartt, 1_001, 12, false) < queued + 1_000.0);
+    }
+
+    #[test]
+    fn a_trim_costs_its_bytes_and_quick_adapt_all_that_did_not_come_through() {
+        let mut smartt = smartt();
+        smartt.in_flight = 60_000;
+        close(feed(&mut smartt, 1_001, FeedbackKind::Lost, Duration::ZERO), 96_000.0);
+        // Two packets have come through when it looks, and 48,000 bytes are in flight.
+        ack(&mut smartt, 1_002, 30, false);
+        assert_eq!(ack(&mut smartt, 1_018, 30, false), 8_000.0);
+        assert_eq!((smartt.to_ignore, smartt.look_at), (48_000, Time::from_us(1_036)));
+        // Marks and trims of these are ignored, not what is unmarked.
+        assert_eq!(ack(&mut smartt, 1_019, 30, true), 8_000.0);
+        assert_eq!(feed(&mut smartt, 1_019, FeedbackKind::Lost, Duration::ZERO), 8_000.0);
+        assert!(ack(&mut smartt, 1_020, 30, false) > 8_000.0);
+        smartt.refused = false;
+        (0..9).for_each(|_| assert!(ack(&mut smartt, 1_021, 30, false) > 0.0));
+        let window = smartt.window;
+        assert!(ack(&mut smartt, 1_022, 30, true) < window, "all have come");
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        let usual = SmarttConfig::default;
+        let wrong = |config: SmarttConfig| config.validate().expect_err("must be refused").field;
+        assert_eq!(wrong(SmarttConfig { rtt_target: 1.0, ..usual() }), "rtt_target");
+        assert_eq!(wrong(SmarttConfig { proportional_increase: -1.0, ..usual() }), "proportional_increase");
+        assert_eq!(wrong(SmarttConfig { fair_increase: 0.0, ..usual() }), "fair_increase");
+        assert_eq!(wrong(SmarttConfig { fair_decrease: f64::NAN, ..usual() }), "fair_decrease");
+        assert_eq!(wrong(SmarttConfig { mark_gain: 0.0, ..usual() }), "mark_gain");
+        assert_eq!(wrong(SmarttConfig { mark_share: 1.1, ..usual() }), "mark_share");
+        assert_eq!(wrong(SmarttConfig { max_bdp: 0.0, ..usual() }), "max_bdp");
+        assert_eq!(usual().validate(), Ok(()));
+    }
+
+    #[test]
+    fn random_operations_break_no_invariant() {
+        use crate::picker::PickerConfig;
+        for seed in 0..60 {
+            let max_bdp = [1.5, 0.01, 4.0][seed as usize % 3];
+            let config = SmarttConfig { max_bdp, ..SmarttConfig::default() };
+            random_operations(seed, 2_000, &Scenario::steady().env, |env, rng| crate::Split {
+                cc: Smartt::new(&config, env),
+                picker: PickerConfig::Rps.build(env, rng),
+            });
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! The entropy values (EVs) of a connection and the states they are in.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use pathweave_units::{Duration, PathId, Rng, Time};
+
+use super::MrcConfig;
+use crate::{PathState, PathView};
+
+/// What is held of an EV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Used in its turn.
+    Good,
+    /// Passed over when its turn comes, which makes it good again.
+    Skip,
+    /// Lost a packet that no trim told of: out of use, and probed.
+    AssumedBad {
+        /// Probes answered in a row.
+        good: u8,
+        /// The probe that has not been answered.
+        asked_at: Option<Time>,
+        /// When the next one may leave.
+        next_at: Time,
+    },
+    /// Somebody who knows says that it is of no use.
+    Denied,
+}
+
+/// All EVs, by their numbers, and those in use.
+#[derive(Clone, Debug)]
+pub(super) struct Evs {
+    states: Vec<State>,
+    /// In the order of their turns.
+    active: Vec<PathId>,
+    /// Whose turn it is, in `active`.
+    turn: usize,
+    /// EVs in use where enough are good; and the least.
+    wanted: usize,
+    floor: usize,
+    planes: u16,
+    good_probes: u8,
+    probe_every: Duration,
+    /// How many are assumed to be bad.
+    bad: u16,
+}
+
+/// What sending a packet does to the rotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Step {
+    /// Place in `active` of the EV taken.
+    taken: usize,
+    /// That of the one that is good again by it.
+    returned: Option<usize>,
+}
+
+impl Evs {
+    /// Of `paths` EVs, the first ones are in use: an EV's plane is its number modulo the number of planes, so that they are
+    /// spread evenly.
+    pub(super) fn new(config: &MrcConfig, paths: u16, base_rtt: Duration, rng: &mut Rng) -> Self {
+        let wanted = config.active_evs.min(paths);
+        Evs {
+            states: vec![State::Good; usize::from(paths)],
+            active: (0..wanted).map(PathId).collect(),
+            turn: rng.below(u32::from(wanted)) as usize,
+            wanted: usize::from(wanted),
+            floor: usize::from(config.floor_evs.min(wanted)),
+            planes: config.planes,
+            good_probes: config.good_probes,
+            probe_every: Duration::from_ps((base_rtt.as_ps() as f64 * config.probe_rtts) as u64),
+            bad: 0,
+        }
+    }
+
+    #[inline]
+    fn state(&self, path: PathId) -> State {
+        self.states[path.index()]
+    }
+
+    /// The EV whose turn it is, and what becomes of one that is passed over. At most one is good again with each packet.
+    fn step(&self) -> Step {
+        let mut returned = None;
+        let len = self.active.len();
+        for offset in 0..len {
+            let place = (self.turn + offset) % len;
+            if self.state(self.active[place]) == State::Skip {
+                returned = returned.or(Some(place));
+            } else {
+                return Step { taken: place, returned };
+            }
+        }
+        // All were to be passed over: the one that is good again by it.
+        Step { taken: self.turn, returned: Some(self.turn) }
+    }
+
+    /// The path of the next packet.
+    pub(super) fn next(&self) -> PathId {
+        self.active[self.step().taken]
+    }
+
+    /// It has left.
+    pub(super) fn sent(&mut self) {
+        let Step { taken, returned } = self.step();
+        if let Some(returned) = returned {
+            self.states[self.active[returned].index()] = State::Good;
+        }
+        self.turn = (taken + 1) % self.active.len();
+    }
+
+    /// Congestion on the way of a packet, before its last hop. The turn of one that is out of use does not come.
+    pub(super) fn congested(&mut self, path: PathId) {
+        if let Some(state @ State::Good) = self.states.get_mut(path.index())
+            && self.active.contains(&path)
+        {
+            *state = State::Skip;
+        }
+    }
+
+    /// A packet is lost that no trim told of.
+    pub(super) fn lost(&mut self, now: Time, path: PathId) {
+        if matches!(self.states.get(path.index()), Some(State::Good | State::Skip)) {
+            let bad = State::AssumedBad { good: 0, asked_at: None, next_at: now };
+            self.put_out(path, bad);
+        }
+    }
+
+    /// An EV goes out of use; another takes its place. Where none is left and too few would be in use it stays, to be passed
+    /// over once.
+    fn put_out(&mut self, path: PathId, state: State) {
+        if let Some(place) = self.active.iter().position(|&active| active == path) {
+            match self.backup(path) {
+                Some(backup) => self.active[place] = backup,
+                None if self.active.len() > self.floor => {
+                    self.active.remove(place);
+                    if self.turn > place {
+                        self.turn -= 1;
+                    }
+                    self.turn %= self.active.len();
+                }
+                None => {
+                    self.states[path.index()] = State::Skip;
+                    return;
+                }
+            }
+        }
+        self.states[path.index()] = state;
+        self.bad += u16::from(matches!(state, State::AssumedBad { .. }));
+    }
+
+    /// A good EV that is not in use, on the same plane if there is one.
+    fn backup(&self, path: PathId) -> Option<PathId> {
+        let idle = || {
+            let all = (0..self.states.len() as u16).map(PathId);
+            all.filter(|other| *other != path && self.state(*other) == State::Good)
+                .filter(|other| !self.active.contains(other))
+        };
+        idle().find(|other| other.0 % self.planes == path.0 % self.planes).or_else(|| idle().next())
+    }
+
+    /// It is of use again: at once where fewer are than should be, otherwise in the place of the next one that goes.
+    fn put_back(&mut self, path: PathId) {
+        self.states[path.index()] = State::Good;
+        if self.active.len() < self.wanted && !self.active.contains(&path) {
+            self.active.push(path);
+        }
+    }
+
+    /// The EV to probe now.
+    pub(super) fn to_probe(&self, now: Time) -> Option<PathId> {
+        if self.bad == 0 {
+            return None;
+        }
+        let is_due = |state: &State| matches!(state, State::AssumedBad { next_at, .. } if *next_at <= now);
+        self.states.iter().position(is_due).map(|index| PathId(index as u16))
+    }
+
+    /// A probe of it leaves. The one before that is not answered was none.
+    pub(super) fn probed(&mut self, now: Time, path: PathId) {
+        if let State::AssumedBad { good, asked_at, next_at } = &mut self.states[path.index()] {
+            if asked_at.is_some() {
+                *good = 0;
+            }
+            (*asked_at, *next_at) = (Some(now), now.saturating_add(self.probe_every));
+        }
+    }
+
+    /// A probe that left at `sent_at` was answered.
+    pub(super) fn answered(&mut self, path: PathId, sent_at: Time) {
+        let Some(State::AssumedBad { good, asked_at, .. }) = self.states.get_mut(path.index()) else {
+            return;
+        };
+        if *asked_at != Some(sent_at) {
+            return;
+        }
+        (*asked_at, *good) = (None, *good + 1);
+        if *good >= self.good_probes {
+            self.bad -= 1;
+            self.put_back(path);
+        }
+    }
+
+    /// What is known of paths from elsewhere. With all of them down, all are tried.
+    pub(super) fn on_paths(&mut self, paths: &[PathView]) {
+        let some_up = paths.iter().any(|view| view.state == PathState::Up);
+        for view in paths {
+            let Some(&state) = self.states.get(view.id.index()) else { continue };
+            let is_up = view.state == PathState::Up || !some_up;
+            match (is_up, state) {
+                (true, State::Denied) => self.put_back(view.id),
+                (false, State::Good | State::Skip | State::AssumedBad { .. }) => self.deny(view.id, state),
+                _ => {}
+            }
+        }
+        self.drop_denied(some_up);
+    }
+
+    fn deny(&mut self, path: PathId, state: State) {
+        self.bad -= u16::from(matches!(state, State::AssumedBad { .. }));
+        self.states[path.index()] = State::Denied;
+    }
+
+    /// Those denied leave for good ones, then for those assumed to be bad, and whatever the floor says: nothing comes through
+    /// there.
+    fn drop_denied(&mut self, some_up: bool) {
+        if !some_up {
+            return;
+        }
+        let denied: Vec<PathId> =
+            self.active.iter().copied().filter(|path| self.state(*path) == State::Denied).collect();
+        for path in denied {
+            if let Some(place) = self.active.iter().position(|&active| active == path) {
+                match self.backup(path) {
+                    Some(backup) => self.active[place] = backup,
+                    None => drop(self.active.remove(place)),
+                }
+            }
+        }
+        if self.active.is_empty() {
+            let bad = |state: &State| matches!(state, State::AssumedBad { .. });
+            if let Some(index) = self.states.iter().position(bad) {
+                self.bad -= 1;
+                self.states[index] = State::Good;
+                self.active.push(PathId(index as u16));
+            }
+        }
+        self.turn %= self.active.len().max(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evs(active_evs: u16, paths: u16, floor_evs: u16, planes: u16) -> Evs {
+        let config = MrcConfig { active_evs, floor_evs, planes, probe_rtts: 1.0, ..MrcConfig::default() };
+        let mut rng = Rng::for_component(1, "test", 0);
+        Evs { turn: 0, ..Evs::new(&config, paths, Duration::from_us(10), &mut rng) }
+    }
+    fn send(evs: &mut Evs) -> u16 {
+        let next = evs.next();
+        evs.sent();
+        next.0
+    }
+    fn laps(evs: &mut Evs, packets: usize) -> Vec<u16> {
+        (0..packets).map(|_| send(evs)).collect()
+    }
+
+    /// The oracle: marked twice before its turn comes, an EV is passed over once.
+    #[test]
+    fn marked_twice_it_is_passed_over_once() {
+        let mut evs = evs(4, 4, 1, 1);
+        evs.congested(PathId(2));
+        evs.congested(PathId(2));
+        assert_eq!(laps(&mut evs, 8), [0, 1, 3, 0, 1, 2, 3, 0]);
+    }
+
+    /// The oracle: of two neighbours that are to be passed over, one packet makes one good again.
+    #[test]
+    fn two_neighbours_are_good_again_with_two_packets() {
+        let mut evs = evs(4, 4, 1, 1);
+        evs.congested(PathId(1));
+        evs.congested(PathId(2));
+        assert_eq!(laps(&mut evs, 3), [0, 3, 0]);
+        assert_eq!((evs.state(PathId(1)), evs.state(PathId(2))), (State::Good, State::Skip));
+        assert_eq!(laps(&mut evs, 6), [1, 3, 0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn with_all_to_be_passed_over_the_first_is_taken() {
+        let mut evs = evs(3, 3, 1, 1);
+        (0..3).for_each(|path| evs.congested(PathId(path)));
+        assert_eq!(laps(&mut evs, 6), [0, 0, 1, 0, 1, 2]);
+    }
+
+    #[test]
+    fn a_backup_is_not_passed_over() {
+        let mut evs = evs(2, 3, 1, 1);
+        evs.congested(PathId(2));
+        evs.lost(Time::ZERO, PathId(0));
+        assert_eq!(laps(&mut evs, 3), [2, 1, 2]);
+    }
+
+    #[test]
+    fn what_loses_packets_leaves_for_a_backup_of_its_plane() {
+        // Planes of even and of odd EVs; 4 to 7 are backups.
+        let mut evs = evs(4, 8, 1, 2);
+        evs.lost(Time::ZERO, PathId(1));
+        assert_eq!(laps(&mut evs, 4), [0, 5, 2, 3]);
+        evs.lost(Time::ZERO, PathId(3));
+        evs.lost(Time::ZERO, PathId(5));
+        // No odd one is left after 7.
+        assert_eq!(laps(&mut evs, 4), [0, 4, 2, 7]);
+    }
+
+    #[test]
+    fn a_floor_of_evs_stays_in_use() {
+        let mut evs = evs(3, 3, 2, 1);
+        (0..3).for_each(|path| evs.lost(Time::ZERO, PathId(path)));
+        assert_eq!(evs.active, [PathId(1), PathId(2)]);
+        assert_eq!((evs.state(PathId(2)), evs.bad), (State::Skip, 1));
+    }
+
+    #[test]
+    fn three_probes_in_a_row_bring_it_back() {
+        let mut evs = evs(2, 2, 1, 1);
+        evs.lost(Time::from_us(5), PathId(1));
+        let mut at = Time::from_us(5);
+        // The second one is lost: three more.
+        for n in 0..5 {
+            assert_eq!(evs.to_probe(at), Some(PathId(1)), "{n}");
+            evs.probed(at, PathId(1));
+            assert_eq!(evs.to_probe(at + Duration::from_us(9)), None);
+            assert_eq!(laps(&mut evs, 2), [0, 0]);
+            if n != 1 {
+                evs.answered(PathId(1), Time::from_us(1));
+                evs.answered(PathId(1), at);
+                evs.answered(PathId(1), at);
+            }
+            at += Duration::from_us(10);
+        }
+        assert_eq!((evs.state(PathId(1)), evs.bad, evs.to_probe(at)), (State::Good, 0, None));
+        assert_eq!(laps(&mut evs, 2), [0, 1]);
+    }
+
+    #[test]
+    fn who_knows_may_deny() {
+        let view = |id, state| PathView::new(PathId(id), state);
+        let states = |down: &[u16]| -> Vec<PathView> {
+            (0..4)
+                .map(|id| view(id, if down.contains(&id) { PathState::Down } else { PathState::Up }))
+                .collect()
+        };
+        let mut evs = evs(3, 4, 2, 1);
+        evs.on_paths(&states(&[1]));
+        assert_eq!(laps(&mut evs, 3), [0, 3, 2]);
+        // Below the floor, and what was assumed to be bad is better than that.
+        evs.lost(Time::ZERO, PathId(2));
+        evs.on_paths(&states(&[0, 1, 3]));
+        assert_eq!(laps(&mut evs, 2), [2, 2]);
+        evs.on_paths(&states(&[0, 1, 2, 3]));
+        assert_eq!(evs.active.len(), 3, "all are tried");
+        evs.on_paths(&states(&[]));
+        assert_eq!(evs.states, [State::Good; 4]);
+    }
+}

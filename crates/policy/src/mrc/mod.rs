@@ -1,0 +1,200 @@
+//! MRC, Multipath Reliable Connection (OCP specification 1.0; arXiv 2605.04333 and 2606.18170), **as understood** from
+//! second-hand descriptions: which path a packet takes. The window is NSCC's, the timer that of
+//! [`Recovery::Timeouts`](crate::Recovery::Timeouts).
+//!
+//! A connection has a set of entropy values (EVs), each of which fixes a path, spread over the planes of the network. Packets
+//! take them in turn. Each EV is in a state:
+//!
+//! | State | Enters | Leaves |
+//! |---|---|---|
+//! | good | at the start | |
+//! | skip | a mark, or a trim before the last hop | when its turn comes, passed over; one such a packet |
+//! | assumed bad | a packet is lost that no trim told of: another EV takes its place at once | probes in a row were answered |
+//! | denied | its link is down, as somebody who knows says | the same says that it is up |
+//!
+//! What is not public is a parameter here, with a value of ours: how many probes, how often, and how many EVs stay in use at
+//! least. Marks are taken for those of the way: hosts do not see where a packet was marked. What MRC has and this has not: the
+//! higher class of what is sent again, and timers of single packets.
+
+mod evs;
+
+use alloc::boxed::Box;
+use core::ops::Range;
+
+use pathweave_units::{PathId, Rate, Rng, Time, TrimmedAt};
+use pathweave_wire::Control;
+
+use crate::cc::{CongestionControl, Nscc, NsccConfig, Permit};
+use crate::error::check;
+use crate::fluid::{AsFluid, Controls, Fluid, Spread};
+use crate::{
+    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, FeedbackKind, Grant, HostDelay, HostEnv,
+    Member, Memo, Outgoing, PathView, Policy, PolicyCx, PolicyEnv, SendWindow, Sent, Treatment, Want,
+};
+use evs::Evs;
+
+/// Parameters of [`Mrc`].
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MrcConfig {
+    /// The window.
+    pub nscc: NsccConfig,
+    /// EVs in use (128; MRC has 128 to 256). The other paths of the queue pair are backups.
+    pub active_evs: u16,
+    /// Planes of the network (1): the number of ports of a NIC, by which an EV leaves that is its number modulo that.
+    pub planes: u16,
+    /// The least number of EVs in use while paths are up. 8, ours: a plane each of eight.
+    pub floor_evs: u16,
+    /// Probes answered in a row that make an EV good again. 3, ours.
+    pub good_probes: u8,
+    /// Idle round-trip times from a probe of an EV to the next. 8, ours: long enough for one that meets queues to come back.
+    pub probe_rtts: f64,
+}
+
+impl Default for MrcConfig {
+    fn default() -> Self {
+        MrcConfig {
+            nscc: NsccConfig::default(),
+            active_evs: 128,
+            planes: 1,
+            floor_evs: 8,
+            good_probes: 3,
+            probe_rtts: 8.0,
+        }
+    }
+}
+
+impl AsFluid for MrcConfig {
+    fn as_fluid(&self) -> Fluid {
+        Fluid { spread: Some(Spread::Balanced), control: self.nscc.control() }
+    }
+}
+
+impl Adapt for MrcConfig {
+    fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
+        self.nscc.adapt_to_fabric(fabric);
+    }
+    fn host_delay(&self) -> HostDelay {
+        self.nscc.host_delay()
+    }
+    fn adapt_to_host(&mut self, host: &HostEnv) {
+        self.nscc.adapt_to_host(host);
+    }
+}
+
+impl MrcConfig {
+    /// Names the first field that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.nscc.validate().map_err(|error| error.within("nscc"))?;
+        check(self.active_evs > 0, "active_evs", self.active_evs, "at least 1")?;
+        check(self.planes > 0, "planes", self.planes, "at least 1")?;
+        let floor = self.floor_evs > 0 && self.floor_evs <= self.active_evs;
+        check(floor, "floor_evs", self.floor_evs, "1 to active_evs")?;
+        check(self.good_probes > 0, "good_probes", self.good_probes, "1 to 255")?;
+        let rtts = (0.1..=1e3).contains(&self.probe_rtts);
+        check(rtts, "probe_rtts", self.probe_rtts, "0.1 to 1000 (idle round-trip times)")
+    }
+    /// The policy of one direction of one queue pair.
+    pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Mrc {
+        Mrc { nscc: Nscc::new(&self.nscc, env), evs: Box::new(Evs::new(self, env.paths, env.base_rtt, rng)) }
+    }
+}
+
+/// State of one queue pair.
+#[derive(Clone, Debug)]
+pub struct Mrc {
+    nscc: Nscc,
+    evs: Box<Evs>,
+}
+
+impl Policy for Mrc {
+    crate::ignores!(on_copy_sent, on_timer);
+    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+        self.nscc.on_open(now, member, cx);
+    }
+    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
+        self.nscc.on_close(cx);
+    }
+    #[inline]
+    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+        if let Some(path) = self.evs.to_probe(now) {
+            return Grant::Control(path);
+        }
+        match self.nscc.permit(now, want, cx) {
+            Permit::Now => Grant::Send(self.evs.next()),
+            Permit::At(when) => Grant::At(when),
+            Permit::Blocked => Grant::Blocked,
+        }
+    }
+    #[inline]
+    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+        self.evs.sent();
+        Memo::of_halves(self.nscc.on_sent(now, sent, cx), 0)
+    }
+    fn compose(&mut self, now: Time, path: PathId, _: Range<u64>, _: &mut PolicyCx<'_>) -> Outgoing {
+        self.evs.probed(now, path);
+        Outgoing { control: Control::Probe { sent_at: now }, treatment: Treatment::AsUnmarkedData }
+    }
+    #[inline]
+    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
+        self.nscc.on_feedback(now, feedback, cx);
+        match feedback.kind {
+            FeedbackKind::Ack { timed: true, marked: true }
+            | FeedbackKind::Heard { marked: true }
+            | FeedbackKind::Trimmed { at: TrimmedAt::OnTheWay, .. } => self.evs.congested(feedback.path),
+            FeedbackKind::Lost | FeedbackKind::Timeout => self.evs.lost(now, feedback.path),
+            _ => {}
+        }
+    }
+    fn on_control(&mut self, now: Time, feedback: &ControlFeedback, _: &mut PolicyCx<'_>) {
+        if let Control::ProbeReply { sent_at, .. } = feedback.control
+            && sent_at <= now
+        {
+            self.evs.answered(feedback.path, sent_at);
+        }
+    }
+    fn on_paths(&mut self, _: Time, paths: &[PathView], _: &mut PolicyCx<'_>) {
+        self.evs.on_paths(paths);
+    }
+    fn rate(&self, now: Time) -> Option<Rate> {
+        self.nscc.rate(now)
+    }
+    fn window(&self) -> Option<SendWindow> {
+        self.nscc.window()
+    }
+    fn path_beyond_window(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> PathId {
+        self.evs.next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scenario, random_operations};
+
+    #[test]
+    fn errors_name_the_field() {
+        let usual = MrcConfig::default;
+        let wrong = |config: MrcConfig| config.validate().expect_err("must be refused").field;
+        assert_eq!(wrong(MrcConfig { active_evs: 0, ..usual() }), "active_evs");
+        assert_eq!(wrong(MrcConfig { planes: 0, ..usual() }), "planes");
+        assert_eq!(wrong(MrcConfig { floor_evs: 129, ..usual() }), "floor_evs");
+        assert_eq!(wrong(MrcConfig { good_probes: 0, ..usual() }), "good_probes");
+        assert_eq!(wrong(MrcConfig { probe_rtts: 0.0, ..usual() }), "probe_rtts");
+        let nscc = NsccConfig { decrease: 0.0, ..NsccConfig::default() };
+        assert_eq!(wrong(MrcConfig { nscc, ..usual() }), "nscc.decrease");
+        assert_eq!(usual().validate(), Ok(()));
+    }
+
+    #[test]
+    fn random_operations_break_no_invariant() {
+        let env = Scenario::steady().env;
+        for seed in 0..60 {
+            let (active_evs, floor_evs) = [(128, 8), (2, 1), (3, 3)][seed as usize % 3];
+            let config = MrcConfig { active_evs, floor_evs, planes: 2, ..MrcConfig::default() };
+            random_operations(seed, 2_000, &env, |env, rng| config.build(env, rng));
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! MRC.
+
+use pathweave_units::{Bytes, Duration};
+
+use super::{SchemeInfo, common};
+use crate::{AckPolicy, MrcConfig, PolicyConfig, Recovery, Scheme};
+
+pub(super) const INFO: SchemeInfo = SchemeInfo {
+    name: "mrc",
+    aliases: &[],
+    help: "MRC: paths in turn, each with a state that marks, trims, losses and probes change; NSCC's window; timeouts of NICs; made for trimming",
+    source: "MRC (OCP 1.0, arXiv 2605.04333), as understood from second-hand descriptions; its unpublished figures are parameters with values of ours",
+    make: scheme,
+};
+
+/// Entropy values: the most MRC has in use, half of them backups here.
+const PATHS: u16 = 256;
+
+/// Of new packets, for an acknowledgement, as in Ultra Ethernet.
+const ACK_BYTES: u64 = 16_384;
+const ACK_DELAY: Duration = Duration::from_us(10);
+
+/// MRC's window of PSNs comes in steps of 128; this is its example.
+const WINDOW_PACKETS: u32 = 8 * 128;
+
+fn scheme() -> Scheme {
+    let acks = AckPolicy::by_bytes(Bytes::new(ACK_BYTES), ACK_DELAY);
+    // Seven alike, as MRC has at most, and seven more, as RoCE NICs have.
+    let recovery =
+        Recovery::Timeouts { window_packets: WINDOW_PACKETS, exponent: None, alike: 7, retries: 14 };
+    Scheme { paths: PATHS, acks, recovery, ..common::clocked(PolicyConfig::Mrc(MrcConfig::default())) }
+}

@@ -1,0 +1,16 @@
+//! What a refusal says is lost.
+
+use alloc::vec::Vec;
+
+use pathweave_wire::{Nack, NackReason};
+
+use crate::send::flight::Flight;
+
+/// Selective: only the packet that was refused, or the one that is missing.
+pub(super) fn lose_refused(nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
+    let psn = if nack.reason == NackReason::Sequence { nack.expected } else { nack.psn };
+    if flight.can_lose(psn) {
+        flight.lose(psn);
+        lost.push(psn);
+    }
+}

@@ -1,0 +1,379 @@
+//! SLEEK, the recovery of Ultra Ethernet without trimming, as uet-htsim 40ccb05 has it: packets ahead of a gap prove it a loss
+//! once they are more than any spread of paths explains, of which the congestion window is the measure.
+//!
+//! *In recovery*, which lasts until all that had left when it began has arrived, what is missing of a window from the oldest
+//! packet on is sent again, each packet once, and whatever the window says: it has been cut for the losses already, while what
+//! was lost still counts as in flight. Each acknowledgement moves the range on.
+//!
+//! A *probe* finds what no acknowledgement tells of: the last packets of a message, or a window lost as a whole. Some round
+//! trips after the last acknowledgement it follows the data through the same queues, and if it comes back without having met
+//! one while the data has not been heard of, that is lost.
+//!
+//! Where it departs from uet-htsim: what left after a recovery began, or after its probe, is not lost by it; packets ahead are
+//! counted by what acknowledgements have told, not by the receiver's own count; the probe takes the path that was last heard
+//! of, the next one in a row the path of the next packet; its answer is no sample for the window's law; and a timeout while in
+//! recovery waits once, then counts.
+
+use alloc::vec::Vec;
+
+use pathweave_policy::{Recovery, SendWindow};
+use pathweave_units::{Duration, PathId, Time};
+use pathweave_wire::Nack;
+
+use super::selective_repeat;
+use crate::send::flight::{Flight, Slot};
+
+/// When to begin, and when to probe. See [`Recovery::Sleek`].
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    reorder_windows: f64,
+    reorder_packets: u32,
+    probe_rtts: f64,
+    probe_again_rtts: f64,
+}
+
+/// A recovery under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Recovering {
+    /// Over when everything before this PSN has arrived.
+    until: u64,
+    /// What is missing below it has been sent again.
+    mark: u64,
+    /// What left later is not lost.
+    before: Time,
+}
+
+/// A probe that has not been answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Probe {
+    sent_at: Time,
+    /// PSN behind the last packet that left before it.
+    behind: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sender {
+    /// Keeps the order of packets, for the timer.
+    packets: selective_repeat::Sender,
+    rule: Rule,
+    recovering: Option<Recovering>,
+    probe: Option<Probe>,
+    /// When the next probe leaves; [`Time::MAX`] while nothing is missed.
+    probe_at: Time,
+    /// Probes in a row, without anything heard.
+    probes: u32,
+    /// The path last heard of.
+    heard_on: Option<PathId>,
+}
+
+impl Sender {
+    pub(super) fn new(recovery: Recovery) -> Self {
+        let Recovery::Sleek { reorder_windows, reorder_packets, probe_rtts, probe_again_rtts, .. } = recovery
+        else {
+            unreachable!("{recovery:?} is not SLEEK")
+        };
+        Sender {
+            packets: selective_repeat::Sender::new(0),
+            rule: Rule { reorder_windows, reorder_packets, probe_rtts, probe_again_rtts },
+            recovering: None,
+            probe: None,
+            probe_at: Time::MAX,
+            probes: 0,
+            heard_on: None,
+        }
+    }
+
+    pub(super) fn on_sent(&mut self, psn: u64, tx: u32) {
+        self.packets.on_sent(psn, tx);
+    }
+    pub(super) fn on_acked(&mut self, slot: &Slot, certain: bool) {
+        self.packets.on_acked(slot, certain);
+    }
+    /// Needs the window, so [`Sender::heard`] does it.
+    pub(super) fn detect(&mut self, _flight: &mut Flight, _lost: &mut Vec<u64>) -> bool {
+        false
+    }
+    pub(super) fn on_missing(&mut self, psns: &[u64], flight: &mut Flight, lost: &mut Vec<u64>) {
+        self.packets.on_missing(psns, flight, lost);
+    }
+    pub(super) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
+        super::refused::lose_refused(nack, flight, lost);
+    }
+    pub(super) fn on_timeout(&mut self, before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
+        self.packets.on_timeout(before, flight, lost);
+    }
+    pub(super) fn oldest_in_flight(&mut self, flight: &Flight) -> Option<Time> {
+        self.packets.oldest_in_flight(flight)
+    }
+
+    /// Whether what is to be sent again leaves whatever the window says.
+    pub(crate) fn is_recovering(&self) -> bool {
+        self.recovering.is_some()
+    }
+
+    /// A packet has left: if nothing was missed before, something may be now. `waits`: new data does.
+    pub(crate) fn left(&mut self, now: Time, waits: bool, window: &SendWindow) -> Time {
+        if self.probe_at == Time::MAX {
+            self.probe_at = self.first_probe(now, waits, window);
+        }
+        self.probe_at
+    }
+
+    fn first_probe(&self, now: Time, waits: bool, window: &SendWindow) -> Time {
+        now.saturating_add(if waits {
+            times(window.base_rtt, self.rule.probe_rtts)
+        } else {
+            window.base_rtt + window.delay_target
+        })
+    }
+
+    /// An acknowledgement came from `path` and has been taken in: what is lost now? `waits`: new data does. `mtu` is the payload
+    /// of a full packet.
+    #[expect(clippy::too_many_arguments, reason = "what one acknowledgement comes with")]
+    pub(crate) fn heard(
+        &mut self,
+        now: Time,
+        path: PathId,
+        waits: bool,
+        window: &SendWindow,
+        mtu: u16,
+        flight: &mut Flight,
+        lost: &mut Vec<u64>,
+    ) {
+        self.heard_on = Some(path);
+        self.probes = 0;
+        let is_idle = flight.una() == flight.next() && !waits;
+        self.probe_at = if is_idle { Time::MAX } else { self.first_probe(now, waits, window) };
+        if self.recovering.is_some_and(|recovering| flight.una() >= recovering.until) {
+            self.recovering = None;
+        }
+        let begins = self.recovering.is_none()
+            && flight.lost_packets() == 0
+            && ahead(flight) >= self.proof_packets(window, mtu);
+        if begins {
+            self.recovering = Some(Recovering { until: flight.next(), mark: flight.una(), before: now });
+        }
+        self.resend(window, mtu, flight, lost);
+    }
+
+    /// Packets ahead of the gap that prove it a loss.
+    fn proof_packets(&self, window: &SendWindow, mtu: u16) -> u64 {
+        let (mtu, least) = (u64::from(mtu), u64::from(self.rule.reorder_packets));
+        let windows = (self.rule.reorder_windows * window.bytes as f64) as u64;
+        windows.min(window.most_bytes).max(least * mtu) / mtu
+    }
+
+    /// In recovery, what is missing of a window from the oldest packet on is lost.
+    fn resend(&mut self, window: &SendWindow, mtu: u16, flight: &mut Flight, lost: &mut Vec<u64>) {
+        let Some(recovering) = &mut self.recovering else { return };
+        let reach = (window.bytes / u64::from(mtu)).max(1);
+        let end = recovering.until.min(flight.una().saturating_add(reach)).min(flight.next());
+        for psn in recovering.mark.max(flight.una())..end {
+            if flight.can_lose(psn) && flight.slot(psn).sent_at <= recovering.before {
+                flight.lose(psn);
+                lost.push(psn);
+            }
+        }
+        recovering.mark = recovering.mark.max(end);
+    }
+
+    /// When the next probe leaves, if it is for anything.
+    pub(crate) fn probe_at(&self, flight: &Flight) -> Option<Time> {
+        (self.probe_at != Time::MAX && flight.una() < flight.next()).then_some(self.probe_at)
+    }
+
+    /// A probe leaves. Its path, where that is known; `None`: that of the next packet.
+    pub(crate) fn probes(&mut self, now: Time, window: &SendWindow, flight: &Flight) -> Option<PathId> {
+        self.probe = Some(Probe { sent_at: now, behind: flight.next() });
+        self.probe_at = now.saturating_add(times(window.base_rtt, self.rule.probe_again_rtts));
+        self.probes += 1;
+        self.heard_on.filter(|_| self.probes % 2 == 1)
+    }
+
+    /// The answer to a probe that left at `sent_at`. False if that is none of this end's latest. If it met no queue, what left
+    /// before it is lost.
+    pub(crate) fn answered(
+        &mut self,
+        now: Time,
+        sent_at: Time,
+        window: &SendWindow,
+        mtu: u16,
+        flight: &mut Flight,
+        lost: &mut Vec<u64>,
+    ) -> bool {
+        let Some(probe) = self.probe.filter(|probe| probe.sent_at == sent_at) else { return false };
+        self.probe = None;
+        self.probes = 0;
+        let queued = now.saturating_since(sent_at).saturating_sub(window.base_rtt);
+        if queued < window.delay_target && flight.una() < probe.behind {
+            let until = self.recovering.map_or(0, |recovering| recovering.until).max(probe.behind);
+            self.recovering = Some(Recovering { until, mark: flight.una(), before: sent_at });
+            self.resend(window, mtu, flight, lost);
+        }
+        true
+    }
+}
+
+/// Packets known to have arrived ahead of the oldest that has not.
+fn ahead(flight: &Flight) -> u64 {
+    let missing = u64::from(flight.inflight_packets()) + u64::from(flight.lost_packets());
+    flight.next() - flight.una() - missing
+}
+
+fn times(span: Duration, factor: f64) -> Duration {
+    Duration::from_ps((span.as_ps() as f64 * factor) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_policy::Memo;
+
+    const MTU: u16 = 4_086;
+    const US: fn(u64) -> Duration = Duration::from_us;
+
+    fn window(bytes: u64) -> SendWindow {
+        SendWindow { bytes, most_bytes: 262_926, base_rtt: US(12), delay_target: US(9) }
+    }
+    fn sender() -> Sender {
+        Sender::new(Recovery::sleek(4_096))
+    }
+    /// So many packets, one a nanosecond.
+    fn flight_of(sender: &mut Sender, packets: u64) -> Flight {
+        let mut flight = Flight::new(1 << 20);
+        for psn in 0..packets {
+            let tx = flight.sent(psn, Time::from_ns(psn), PathId(0), 4_150, Memo(0));
+            sender.on_sent(psn, tx);
+        }
+        flight
+    }
+    /// Acknowledges these at `at`, and tells what is lost by it.
+    fn heard(
+        sender: &mut Sender,
+        flight: &mut Flight,
+        at: Time,
+        psns: core::ops::Range<u64>,
+        bytes: u64,
+    ) -> Vec<u64> {
+        for psn in psns {
+            if let Some(slot) = flight.ack(psn) {
+                sender.on_acked(&slot, true);
+            }
+        }
+        flight.advance_over_acked();
+        let mut lost = Vec::new();
+        sender.heard(at, PathId(3), true, &window(bytes), MTU, flight, &mut lost);
+        lost
+    }
+
+    /// 1.5 x 100,000 bytes are 36.7 payloads of 4,086 bytes; 100,000 are 24.5.
+    #[test]
+    fn thirty_six_packets_ahead_of_a_gap_prove_it_and_thirty_five_do_not() {
+        let mut sender = sender();
+        let mut flight = flight_of(&mut sender, 60);
+        let at = Time::from_us(20);
+        assert!(heard(&mut sender, &mut flight, at, 1..36, 100_000).is_empty());
+        assert!(!sender.is_recovering());
+        assert_eq!(heard(&mut sender, &mut flight, at, 36..37, 100_000), [0]);
+        assert!(sender.is_recovering());
+    }
+
+    #[test]
+    fn five_packets_are_the_least_and_the_largest_window_the_most() {
+        let sender = sender();
+        assert_eq!(sender.proof_packets(&window(4_150), MTU), 5);
+        assert_eq!(sender.proof_packets(&window(13_000), MTU), 5);
+        assert_eq!(sender.proof_packets(&window(20_000), MTU), 7);
+        // 1.5 x 262,926 is more than the largest window, which is 64.3 payloads.
+        assert_eq!(sender.proof_packets(&window(262_926), MTU), 64);
+    }
+
+    /// A window of 20,000 bytes is four packets: so far ahead of the oldest one they are sent again, each once.
+    #[test]
+    fn a_window_is_sent_again_from_the_gap_on_each_packet_once() {
+        let mut sender = sender();
+        let mut flight = flight_of(&mut sender, 40);
+        let at = Time::from_us(20);
+        // Only 20..27 have arrived: of four from the gap on none has.
+        assert_eq!(heard(&mut sender, &mut flight, at, 20..27, 20_000), [0, 1, 2, 3]);
+        assert!(heard(&mut sender, &mut flight, at, 27..30, 20_000).is_empty(), "each once");
+        for psn in 0..4 {
+            assert_eq!(flight.first_to_resend(), Some(psn));
+            let tx = flight.sent(psn, Time::from_us(21), PathId(1), 4_150, Memo(0));
+            sender.on_sent(psn, tx);
+        }
+        // The gap is 2 now: up to 5.
+        assert_eq!(heard(&mut sender, &mut flight, Time::from_us(33), 0..2, 20_000), [4, 5]);
+        // What arrives of the rest after all ends it: everything up to 40 has.
+        assert!(heard(&mut sender, &mut flight, Time::from_us(34), 2..40, 20_000).is_empty());
+        assert!(!sender.is_recovering() && flight.una() == 40);
+    }
+
+    #[test]
+    fn what_waits_to_be_sent_again_keeps_another_recovery_from_beginning() {
+        let mut sender = sender();
+        let mut flight = flight_of(&mut sender, 40);
+        flight.lose(3);
+        assert!(heard(&mut sender, &mut flight, Time::from_us(20), 4..20, 20_000).is_empty());
+        assert!(!sender.is_recovering());
+    }
+
+    #[test]
+    fn a_probe_follows_an_acknowledgement_and_another_the_probe() {
+        let mut sender = sender();
+        let mut flight = flight_of(&mut sender, 4);
+        let w = window(100_000);
+        assert_eq!(sender.probe_at(&flight), None);
+        // Three base round trips; or one and the target, where no new data waits.
+        assert_eq!(sender.left(Time::ZERO, true, &w), Time::from_us(36));
+        assert_eq!(sender.left(Time::from_us(5), true, &w), Time::from_us(36), "what left first counts");
+        let mut lost = Vec::new();
+        flight.ack(0);
+        flight.advance_over_acked();
+        sender.heard(Time::from_us(12), PathId(3), false, &w, MTU, &mut flight, &mut lost);
+        assert_eq!(sender.probe_at(&flight), Some(Time::from_us(33)));
+        // The path last heard of, then another, five round trips later.
+        assert_eq!(sender.probes(Time::from_us(33), &w, &flight), Some(PathId(3)));
+        assert_eq!(sender.probe_at(&flight), Some(Time::from_us(93)));
+        assert_eq!(sender.probes(Time::from_us(93), &w, &flight), None);
+        assert_eq!(sender.probes(Time::from_us(153), &w, &flight), Some(PathId(3)));
+        (1..4).for_each(|psn| assert!(flight.ack(psn).is_some()));
+        flight.advance_over_acked();
+        sender.heard(Time::from_us(160), PathId(3), false, &w, MTU, &mut flight, &mut lost);
+        assert_eq!((sender.probe_at(&flight), lost.len()), (None, 0));
+    }
+
+    #[test]
+    fn a_probe_that_met_no_queue_proves_the_loss_of_what_left_before_it() {
+        let w = window(100_000);
+        for (took, lost_by_it) in [(US(20), &[0, 1, 2][..]), (US(21), &[][..])] {
+            let mut sender = sender();
+            let mut flight = flight_of(&mut sender, 3);
+            sender.probes(Time::from_us(30), &w, &flight);
+            let tx = flight.sent(3, Time::from_us(31), PathId(0), 4_150, Memo(0));
+            sender.on_sent(3, tx);
+            let at = Time::from_us(30) + took;
+            let mut lost = Vec::new();
+            assert!(!sender.answered(at, Time::from_us(29), &w, MTU, &mut flight, &mut lost));
+            assert!(sender.answered(at, Time::from_us(30), &w, MTU, &mut flight, &mut lost));
+            // 12 us without a queue, and 9 us are the target.
+            assert_eq!(lost, lost_by_it, "{took}");
+            assert!(!sender.answered(at, Time::from_us(30), &w, MTU, &mut flight, &mut lost), "once");
+        }
+    }
+
+    /// A window of one packet: the probe's recovery goes on with each acknowledgement, as any.
+    #[test]
+    fn a_small_window_goes_packet_by_packet() {
+        let mut sender = sender();
+        let mut flight = flight_of(&mut sender, 3);
+        let w = window(4_150);
+        sender.probes(Time::from_us(30), &w, &flight);
+        let mut lost = Vec::new();
+        sender.answered(Time::from_us(42), Time::from_us(30), &w, MTU, &mut flight, &mut lost);
+        assert_eq!(lost, [0]);
+        let tx = flight.sent(0, Time::from_us(42), PathId(0), 4_150, Memo(0));
+        sender.on_sent(0, tx);
+        assert_eq!(heard(&mut sender, &mut flight, Time::from_us(54), 0..1, 4_150), [1]);
+    }
+}
