@@ -1,6 +1,5 @@
 //! The entropy values (EVs) of a connection and the states they are in.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use pathweave_units::{Duration, PathId, Rng, Time};
@@ -15,17 +14,24 @@ pub(super) enum State {
     Good,
     /// Passed over when its turn comes, which makes it good again.
     Skip,
+    /// Good and not in use: it takes the place of one that goes.
+    Backup,
     /// Lost a packet that no trim told of: out of use, and probed.
-    AssumedBad {
-        /// Probes answered in a row.
-        good: u8,
-        /// The probe that has not been answered.
-        asked_at: Option<Time>,
-        /// When the next one may leave.
-        next_at: Time,
-    },
+    AssumedBad,
     /// Somebody who knows says that it is of no use.
     Denied,
+}
+
+/// What probes have told of an EV that is assumed to be bad.
+#[derive(Clone, Copy, Debug)]
+struct Probing {
+    path: PathId,
+    /// Probes answered in a row.
+    good: u8,
+    /// The probe that has not been answered.
+    asked_at: Option<Time>,
+    /// When the next one may leave.
+    next_at: Time,
 }
 
 /// All EVs, by their numbers, and those in use.
@@ -42,8 +48,8 @@ pub(super) struct Evs {
     planes: u16,
     good_probes: u8,
     probe_every: Duration,
-    /// How many are assumed to be bad.
-    bad: u16,
+    /// One for each that is assumed to be bad.
+    probing: Vec<Probing>,
 }
 
 /// What sending a packet does to the rotation.
@@ -60,8 +66,9 @@ impl Evs {
     /// spread evenly.
     pub(super) fn new(config: &MrcConfig, paths: u16, base_rtt: Duration, rng: &mut Rng) -> Self {
         let wanted = config.active_evs.min(paths);
+        let state = |path| if path < wanted { State::Good } else { State::Backup };
         Evs {
-            states: vec![State::Good; usize::from(paths)],
+            states: (0..paths).map(state).collect(),
             active: (0..wanted).map(PathId).collect(),
             turn: rng.below(u32::from(wanted)) as usize,
             wanted: usize::from(wanted),
@@ -69,13 +76,17 @@ impl Evs {
             planes: config.planes,
             good_probes: config.good_probes,
             probe_every: Duration::from_ps((base_rtt.as_ps() as f64 * config.probe_rtts) as u64),
-            bad: 0,
+            probing: Vec::new(),
         }
     }
 
     #[inline]
     fn state(&self, path: PathId) -> State {
         self.states[path.index()]
+    }
+
+    fn set(&mut self, path: PathId, state: State) {
+        self.states[path.index()] = state;
     }
 
     /// The EV whose turn it is, and what becomes of one that is passed over. At most one is good again with each packet.
@@ -103,99 +114,86 @@ impl Evs {
     pub(super) fn sent(&mut self) {
         let Step { taken, returned } = self.step();
         if let Some(returned) = returned {
-            self.states[self.active[returned].index()] = State::Good;
+            self.set(self.active[returned], State::Good);
         }
         self.turn = (taken + 1) % self.active.len();
     }
 
     /// Congestion on the way of a packet, before its last hop. The turn of one that is out of use does not come.
     pub(super) fn congested(&mut self, path: PathId) {
-        if let Some(state @ State::Good) = self.states.get_mut(path.index())
-            && self.active.contains(&path)
-        {
+        if let Some(state @ State::Good) = self.states.get_mut(path.index()) {
             *state = State::Skip;
         }
     }
 
-    /// A packet is lost that no trim told of.
+    /// A packet is lost that no trim told of: its EV goes out of use, another takes its place. Where none is left and too few
+    /// would be in use it stays, to be passed over once.
     pub(super) fn lost(&mut self, now: Time, path: PathId) {
-        if matches!(self.states.get(path.index()), Some(State::Good | State::Skip)) {
-            let bad = State::AssumedBad { good: 0, asked_at: None, next_at: now };
-            self.put_out(path, bad);
-        }
-    }
-
-    /// An EV goes out of use; another takes its place. Where none is left and too few would be in use it stays, to be passed
-    /// over once.
-    fn put_out(&mut self, path: PathId, state: State) {
-        if let Some(place) = self.active.iter().position(|&active| active == path) {
-            match self.backup(path) {
-                Some(backup) => self.active[place] = backup,
-                None if self.active.len() > self.floor => {
-                    self.active.remove(place);
-                    if self.turn > place {
-                        self.turn -= 1;
-                    }
-                    self.turn %= self.active.len();
-                }
-                None => {
-                    self.states[path.index()] = State::Skip;
-                    return;
-                }
+        match self.states.get(path.index()) {
+            Some(State::Good | State::Skip) if !self.replace(path, self.floor) => self.set(path, State::Skip),
+            Some(State::Good | State::Skip | State::Backup) => {
+                self.set(path, State::AssumedBad);
+                self.probing.push(Probing { path, good: 0, asked_at: None, next_at: now });
             }
+            _ => {}
         }
-        self.states[path.index()] = state;
-        self.bad += u16::from(matches!(state, State::AssumedBad { .. }));
     }
 
-    /// A good EV that is not in use, on the same plane if there is one.
+    /// Takes an EV out of use for a backup; without one, only if more than `least` are in use. Whether it did.
+    fn replace(&mut self, path: PathId, least: usize) -> bool {
+        let Some(place) = self.active.iter().position(|&active| active == path) else { return true };
+        if let Some(backup) = self.backup(path) {
+            self.active[place] = backup;
+            self.set(backup, State::Good);
+            return true;
+        }
+        if self.active.len() <= least {
+            return false;
+        }
+        self.active.remove(place);
+        self.turn -= usize::from(self.turn > place);
+        self.turn %= self.active.len().max(1);
+        true
+    }
+
+    /// A backup, on the same plane if there is one.
     fn backup(&self, path: PathId) -> Option<PathId> {
-        let idle = || {
-            let all = (0..self.states.len() as u16).map(PathId);
-            all.filter(|other| *other != path && self.state(*other) == State::Good)
-                .filter(|other| !self.active.contains(other))
-        };
-        idle().find(|other| other.0 % self.planes == path.0 % self.planes).or_else(|| idle().next())
+        let backups = || (0..self.states.len() as u16).map(PathId).filter(|path| self.state(*path) == State::Backup);
+        backups().find(|other| other.0 % self.planes == path.0 % self.planes).or_else(|| backups().next())
     }
 
-    /// It is of use again: at once where fewer are than should be, otherwise in the place of the next one that goes.
+    /// It is of use again: at once where fewer are in use than should be, otherwise in the place of the next one that goes.
     fn put_back(&mut self, path: PathId) {
-        self.states[path.index()] = State::Good;
-        if self.active.len() < self.wanted && !self.active.contains(&path) {
+        let is_wanted = self.active.len() < self.wanted;
+        self.set(path, if is_wanted { State::Good } else { State::Backup });
+        if is_wanted {
             self.active.push(path);
         }
     }
 
     /// The EV to probe now.
     pub(super) fn to_probe(&self, now: Time) -> Option<PathId> {
-        if self.bad == 0 {
-            return None;
-        }
-        let is_due = |state: &State| matches!(state, State::AssumedBad { next_at, .. } if *next_at <= now);
-        self.states.iter().position(is_due).map(|index| PathId(index as u16))
+        self.probing.iter().find(|probing| probing.next_at <= now).map(|probing| probing.path)
     }
 
     /// A probe of it leaves. The one before that is not answered was none.
     pub(super) fn probed(&mut self, now: Time, path: PathId) {
-        if let State::AssumedBad { good, asked_at, next_at } = &mut self.states[path.index()] {
-            if asked_at.is_some() {
-                *good = 0;
+        if let Some(probing) = self.probing.iter_mut().find(|probing| probing.path == path) {
+            if probing.asked_at.is_some() {
+                probing.good = 0;
             }
-            (*asked_at, *next_at) = (Some(now), now.saturating_add(self.probe_every));
+            (probing.asked_at, probing.next_at) = (Some(now), now.saturating_add(self.probe_every));
         }
     }
 
     /// A probe that left at `sent_at` was answered.
     pub(super) fn answered(&mut self, path: PathId, sent_at: Time) {
-        let Some(State::AssumedBad { good, asked_at, .. }) = self.states.get_mut(path.index()) else {
-            return;
-        };
-        if *asked_at != Some(sent_at) {
-            return;
-        }
-        (*asked_at, *good) = (None, *good + 1);
-        if *good >= self.good_probes {
-            self.bad -= 1;
+        let is_this = |probing: &Probing| probing.path == path && probing.asked_at == Some(sent_at);
+        let Some(place) = self.probing.iter().position(is_this) else { return };
+        let probing = &mut self.probing[place];
+        (probing.asked_at, probing.good) = (None, probing.good + 1);
+        if probing.good >= self.good_probes {
+            self.probing.remove(place);
             self.put_back(path);
         }
     }
@@ -208,43 +206,30 @@ impl Evs {
             let is_up = view.state == PathState::Up || !some_up;
             match (is_up, state) {
                 (true, State::Denied) => self.put_back(view.id),
-                (false, State::Good | State::Skip | State::AssumedBad { .. }) => self.deny(view.id, state),
+                (false, State::Good | State::Skip | State::Backup | State::AssumedBad) => self.deny(view.id),
                 _ => {}
             }
         }
-        self.drop_denied(some_up);
+        self.drop_denied();
     }
 
-    fn deny(&mut self, path: PathId, state: State) {
-        self.bad -= u16::from(matches!(state, State::AssumedBad { .. }));
-        self.states[path.index()] = State::Denied;
+    fn deny(&mut self, path: PathId) {
+        self.probing.retain(|probing| probing.path != path);
+        self.set(path, State::Denied);
     }
 
-    /// Those denied leave for good ones, then for those assumed to be bad, and whatever the floor says: nothing comes through
+    /// Those denied leave for backups, then for those assumed to be bad, and whatever the floor says: nothing comes through
     /// there.
-    fn drop_denied(&mut self, some_up: bool) {
-        if !some_up {
-            return;
-        }
-        let denied: Vec<PathId> =
-            self.active.iter().copied().filter(|path| self.state(*path) == State::Denied).collect();
+    fn drop_denied(&mut self) {
+        let is_denied = |path: &PathId| self.state(*path) == State::Denied;
+        let denied: Vec<PathId> = self.active.iter().copied().filter(is_denied).collect();
         for path in denied {
-            if let Some(place) = self.active.iter().position(|&active| active == path) {
-                match self.backup(path) {
-                    Some(backup) => self.active[place] = backup,
-                    None => drop(self.active.remove(place)),
-                }
-            }
+            self.replace(path, 0);
         }
-        if self.active.is_empty() {
-            let bad = |state: &State| matches!(state, State::AssumedBad { .. });
-            if let Some(index) = self.states.iter().position(bad) {
-                self.bad -= 1;
-                self.states[index] = State::Good;
-                self.active.push(PathId(index as u16));
-            }
+        if self.active.is_empty() && !self.probing.is_empty() {
+            let path = self.probing.remove(0).path;
+            self.put_back(path);
         }
-        self.turn %= self.active.len().max(1);
     }
 }
 
@@ -318,7 +303,7 @@ mod tests {
         let mut evs = evs(3, 3, 2, 1);
         (0..3).for_each(|path| evs.lost(Time::ZERO, PathId(path)));
         assert_eq!(evs.active, [PathId(1), PathId(2)]);
-        assert_eq!((evs.state(PathId(2)), evs.bad), (State::Skip, 1));
+        assert_eq!((evs.state(PathId(2)), evs.probing.len()), (State::Skip, 1));
     }
 
     #[test]
@@ -339,7 +324,7 @@ mod tests {
             }
             at += Duration::from_us(10);
         }
-        assert_eq!((evs.state(PathId(1)), evs.bad, evs.to_probe(at)), (State::Good, 0, None));
+        assert_eq!((evs.state(PathId(1)), evs.probing.len(), evs.to_probe(at)), (State::Good, 0, None));
         assert_eq!(laps(&mut evs, 2), [0, 1]);
     }
 
@@ -361,6 +346,7 @@ mod tests {
         evs.on_paths(&states(&[0, 1, 2, 3]));
         assert_eq!(evs.active.len(), 3, "all are tried");
         evs.on_paths(&states(&[]));
-        assert_eq!(evs.states, [State::Good; 4]);
+        let in_state = |wanted| evs.states.iter().filter(|state| **state == wanted).count();
+        assert_eq!((in_state(State::Good), in_state(State::Backup)), (3, 1));
     }
 }
