@@ -63,14 +63,8 @@ pub(crate) enum Command {
     ScanPeriod(ScanPeriodArgs),
     /// Serve a results folder to a browser on this machine: index, reports, runs in progress
     View(crate::view::ViewArgs),
-    /// Create a small real network on this machine from a scenario or topology file
-    Lab(crate::lab::LabArgs),
-    /// Measure the real datapath between two hosts
-    Perf(crate::perf::PerfArgs),
-    /// Survey the paths to a `pathweave perf server`: round-trip times, losses, marks
-    Ping(crate::ping::PingArgs),
-    /// Set up the libfabric provider: shell variables and capabilities
-    Ofi(crate::ofi::OfiArgs),
+    #[command(flatten)]
+    Real(crate::real::Command),
     /// Write manual pages
     Man(ManArgs),
     /// Print a completion script for a shell

@@ -62,15 +62,6 @@ impl Failure {
     }
 }
 
-impl From<pathweave_perf::Failure> for Failure {
-    fn from(why: pathweave_perf::Failure) -> Self {
-        match why {
-            pathweave_perf::Failure::Input(what) => Failure::Input(what),
-            pathweave_perf::Failure::Internal(what) => Failure::Internal(what),
-        }
-    }
-}
-
 impl From<Diagnostics> for Failure {
     fn from(findings: Diagnostics) -> Self {
         Failure::Scenario(findings)

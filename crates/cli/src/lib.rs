@@ -9,19 +9,20 @@ mod failure;
 mod flow_stream;
 mod folder;
 mod interrupt;
+#[cfg(feature = "datapath")]
 mod itself;
-mod lab;
 mod landing;
 mod live;
 mod memory;
-mod ofi;
 mod options;
 mod output;
-mod perf;
-mod ping;
 mod progress;
-mod provider;
 mod ranks;
+#[cfg(feature = "datapath")]
+mod real;
+#[cfg(not(feature = "datapath"))]
+#[path = "not_real.rs"]
+mod real;
 mod terminal;
 mod traces;
 mod view;
@@ -77,6 +78,7 @@ fn several_runs(command: &Command) -> Option<&'static str> {
 /// arguments, that start this program again; a lab needs processes of it.
 ///
 /// Signals are for the caller to set as a program finds them (`SIGINT` ends it, `SIGPIPE` is ignored).
+#[cfg(feature = "datapath")]
 pub fn main_within(started_by: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> u8 {
     itself::started_by(started_by);
     main(args)
@@ -100,10 +102,7 @@ fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::Sweep(args) => commands::sweep(args),
         Command::Plan(args) => commands::plan(args),
         Command::ScanPeriod(args) => commands::scan_period(args),
-        Command::Lab(args) => lab::lab(args),
-        Command::Perf(args) => perf::perf(args),
-        Command::Ping(args) => ping::ping(args),
-        Command::Ofi(args) => ofi::ofi(args),
+        Command::Real(command) => real::dispatch(command),
         Command::View(args) => view::view(args),
         Command::Schema => {
             let schema = serde_json::to_string_pretty(&pathweave_scenario::schema());

@@ -3,8 +3,8 @@
 use clap::Args;
 use std::fmt::Write as _;
 
-use pathweave_datapath::rdm::ScanOverhead;
 use pathweave_scenario::units::{Bytes, Duration, Rate};
+use pathweave_transport::rd::ScanOverhead;
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};

@@ -129,7 +129,7 @@ impl Evs {
     /// A packet is lost that no trim told of: its EV goes out of use, another takes its place. Where none is left and too few
     /// would be in use it stays, to be passed over once.
     pub(super) fn lost(&mut self, now: Time, path: PathId) {
-        match self.states.get(path.index()) {
+        match self.states.get(path.index()).copied() {
             Some(State::Good | State::Skip) if !self.replace(path, self.floor) => self.set(path, State::Skip),
             Some(State::Good | State::Skip | State::Backup) => {
                 self.set(path, State::AssumedBad);
@@ -158,7 +158,8 @@ impl Evs {
 
     /// A backup, on the same plane if there is one.
     fn backup(&self, path: PathId) -> Option<PathId> {
-        let backups = || (0..self.states.len() as u16).map(PathId).filter(|path| self.state(*path) == State::Backup);
+        let backups =
+            || (0..self.states.len() as u16).map(PathId).filter(|path| self.state(*path) == State::Backup);
         backups().find(|other| other.0 % self.planes == path.0 % self.planes).or_else(|| backups().next())
     }
 

@@ -9,7 +9,7 @@ use pathweave_lab::PROVIDER_LIBRARY;
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
-use crate::provider::Search;
+use crate::real::provider::Search;
 use crate::terminal;
 
 /// Loads the library as libfabric does and asks what it offers in this environment: one offer a subnet. Where it offers

@@ -14,7 +14,7 @@ use super::temporary::Temporary;
 use super::up::Planned;
 use crate::failure::{Failure, Outcome};
 use crate::itself;
-use crate::provider::Search;
+use crate::real::provider::Search;
 use crate::terminal;
 
 /// Where a command runs.

@@ -10,7 +10,7 @@ use pathweave_datapath::{DeviceConfig, Driving};
 use pathweave_perf::SurveyOptions;
 
 use crate::failure::{Failure, Outcome};
-use crate::perf::{ProtectionArgs, Screen, resolve, seconds};
+use crate::real::perf::{ProtectionArgs, Screen, resolve, seconds};
 use crate::terminal;
 
 /// Surveys the paths to a `pathweave perf server`: probes and small messages on each, at intervals.

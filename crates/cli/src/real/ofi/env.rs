@@ -8,7 +8,7 @@ use pathweave_datapath::secure::ClusterKey;
 
 use super::shell::Shell;
 use crate::failure::{Failure, Outcome};
-use crate::provider::Search;
+use crate::real::provider::Search;
 use crate::terminal;
 
 /// Prints the variables with which libfabric finds the provider and takes it: FI_PROVIDER_PATH, FI_PROVIDER and, where there

@@ -1,0 +1,41 @@
+//! What needs the real datapath: labs, measurements, the libfabric provider. Left out where the feature `datapath` is.
+
+mod lab;
+mod ofi;
+mod perf;
+mod ping;
+mod provider;
+
+use clap::Subcommand;
+
+use crate::failure::{Failure, Outcome};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Create a small real network on this machine from a scenario or topology file
+    Lab(lab::LabArgs),
+    /// Measure the real datapath between two hosts
+    Perf(perf::PerfArgs),
+    /// Survey the paths to a `pathweave perf server`: round-trip times, losses, marks
+    Ping(ping::PingArgs),
+    /// Set up the libfabric provider: shell variables and capabilities
+    Ofi(ofi::OfiArgs),
+}
+
+pub(crate) fn dispatch(command: &Command) -> Result<Outcome, Failure> {
+    match command {
+        Command::Lab(args) => lab::lab(args),
+        Command::Perf(args) => perf::perf(args),
+        Command::Ping(args) => ping::ping(args),
+        Command::Ofi(args) => ofi::ofi(args),
+    }
+}
+
+impl From<pathweave_perf::Failure> for Failure {
+    fn from(why: pathweave_perf::Failure) -> Self {
+        match why {
+            pathweave_perf::Failure::Input(what) => Failure::Input(what),
+            pathweave_perf::Failure::Internal(what) => Failure::Internal(what),
+        }
+    }
+}
