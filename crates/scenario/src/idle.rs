@@ -166,6 +166,8 @@ impl Notes {
                     self.add(&within("service"), &["slows"], why);
                 }
             }
+        } else if scheme.acks.every_packets != 1 && scheme.acks.every_bytes.is_some() {
+            self.add(&within("acks"), &["every_packets"], "bytes count where acks.every_bytes is given");
         }
         if scheme.cnp.mode == CnpMode::Off && scheme.cnp.interval > Duration::ZERO {
             self.add(&within("cnp"), &["interval"], "cnp.mode is \"off\"");
@@ -258,6 +260,11 @@ mod tests {
             &["scheme.acks.every_bytes=16KB"],
             "scheme.acks.every_bytes has no effect: datagrams are not acknowledged one by one; what repairs them is \
              service.repair",
+        );
+        one(
+            "uet-nscc",
+            &["scheme.acks.every_packets=4"],
+            "scheme.acks.every_packets has no effect: bytes count where acks.every_bytes is given",
         );
         one(
             "rps",

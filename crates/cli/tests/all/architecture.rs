@@ -86,8 +86,20 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "heap", "units", "scenario", "results", "sim", "paper", "validate", "sweep", "lab", "datapath",
-            "xdp", "ofi", "perf",
+            "heap",
+            "units",
+            "scenario",
+            "results",
+            "sim",
+            "transport",
+            "paper",
+            "validate",
+            "sweep",
+            "lab",
+            "datapath",
+            "xdp",
+            "ofi",
+            "perf",
         ],
     ),
     // Bindings: what Python sees of scenarios, runs, sweeps, results and pickers; and the program, for the wheel.

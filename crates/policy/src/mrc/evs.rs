@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use pathweave_units::{Duration, PathId, Rng, Time};
 
 use super::MrcConfig;
-use crate::{PathState, PathView};
+use crate::PathView;
+use crate::picker::PathSet;
 
 /// What is held of an EV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,15 +200,13 @@ impl Evs {
         }
     }
 
-    /// What is known of paths from elsewhere. With all of them down, all are tried.
+    /// The set of paths has changed: an EV whose path is down, or not in it, is denied. With all of them down, all are tried.
     pub(super) fn on_paths(&mut self, paths: &[PathView]) {
-        let some_up = paths.iter().any(|view| view.state == PathState::Up);
-        for view in paths {
-            let Some(&state) = self.states.get(view.id.index()) else { continue };
-            let is_up = view.state == PathState::Up || !some_up;
-            match (is_up, state) {
-                (true, State::Denied) => self.put_back(view.id),
-                (false, State::Good | State::Skip | State::Backup | State::AssumedBad) => self.deny(view.id),
+        let usable = PathSet::usable(paths);
+        for path in (0..self.states.len() as u16).map(PathId) {
+            match (usable.contains(path), self.state(path)) {
+                (true, State::Denied) => self.put_back(path),
+                (false, State::Good | State::Skip | State::Backup | State::AssumedBad) => self.deny(path),
                 _ => {}
             }
         }
@@ -237,6 +236,7 @@ impl Evs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PathState;
 
     fn evs(active_evs: u16, paths: u16, floor_evs: u16, planes: u16) -> Evs {
         let config = MrcConfig { active_evs, floor_evs, planes, probe_rtts: 1.0, ..MrcConfig::default() };
@@ -338,6 +338,12 @@ mod tests {
                 .collect()
         };
         let mut evs = evs(3, 4, 2, 1);
+        // What is not in the set is of as little use as what is down.
+        evs.on_paths(&states(&[])[1..]);
+        assert_eq!(laps(&mut evs, 3), [3, 1, 2]);
+        evs.on_paths(&states(&[]));
+        assert_eq!(laps(&mut evs, 3), [3, 1, 2]);
+        let mut evs = self::evs(3, 4, 2, 1);
         evs.on_paths(&states(&[1]));
         assert_eq!(laps(&mut evs, 3), [0, 3, 2]);
         // Below the floor, and what was assumed to be bad is better than that.

@@ -268,7 +268,12 @@ impl<P: Policy> Model<P> {
             let state = if all_up || dice.chance(0.7) { PathState::Up } else { PathState::Down };
             PathView::new(PathId(id), state)
         };
-        let views: Vec<PathView> = (0..self.env.paths).map(&mut view).collect();
+        let mut views: Vec<PathView> = (0..self.env.paths).map(&mut view).collect();
+        if dice.chance(0.3) {
+            // A path may be no part of the set.
+            let one = views[dice.below(views.len() as u32) as usize];
+            views.retain(|view| view.id == one.id || dice.chance(0.6));
+        }
         self.policy.on_paths(self.now, &views, &mut self.host.cx());
     }
 

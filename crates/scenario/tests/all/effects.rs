@@ -55,7 +55,7 @@ until = "20ms"
 "#;
 
 /// What a field is a parameter of, to be on when it is changed.
-const WITH: [(&str, &str); 13] = [
+const WITH: [(&str, &str); 16] = [
     ("scheme.acks.max_delay", "scheme.acks.every_packets=16"),
     ("scheme.cnp.interval", "scheme.cnp.mode=on_mark"),
     ("scheme.policy.cc.window_follows_rate", "scheme.policy.cc.window={bdp=1.0}"),
@@ -70,6 +70,10 @@ const WITH: [(&str, &str); 13] = [
     ("scheme.policy.cc.fair_increase", "scheme.policy.cc.high_delay=1"),
     // Queues of four targets are rare here.
     ("scheme.policy.cc.collapse_share", "scheme.policy.cc.collapse_delay=1"),
+    ("scheme.policy.nscc.collapse_share", "scheme.policy.nscc.collapse_delay=1"),
+    // So few paths that the turn of each comes again while a message lasts.
+    ("scheme.policy.planes", "scheme.policy.active_evs=8"),
+    ("scheme.policy.floor_evs", "scheme.paths=8"),
     // With marks that come as early as here, the window of REPS is at its least.
     ("scheme.policy.fair_increase", "switch.ecn.kmax=300KB"),
     ("scheme.policy.fair_increase", "switch.ecn.kmin=200KB"),
@@ -101,6 +105,9 @@ const INERT_OF_SCHEMES: &[Inert] = &[
     ("swift", "policy.cc.increase_over", "losses keep the window small"),
     ("swift", "policy.cc.min_packets", "likewise"),
     ("swift", "policy.cc.min_rate", "over so short a way either is less than a packet"),
+    ("mswift", "policy.cc.swift.increase_over", "likewise"),
+    ("mswift", "policy.cc.swift.min_packets", "likewise"),
+    ("mswift", "policy.cc.swift.min_rate", "likewise"),
     ("reflex", "policy.e2e_mode", "one site: no edge answers"),
     ("reflex", "policy.hold_for", "likewise"),
     ("udmp", "policy.kick_after", "in the published variant something is always in flight"),
@@ -117,12 +124,20 @@ const INERT_OF_SCHEMES: &[Inert] = &[
         "what comes back within the target meets a window at its most",
     ),
     ("uet-nscc", "policy.cc.fast_", "likewise"),
+    ("uet-nscc", "policy.cc.fair_increase", "what is later than the target was marked"),
     (
         "uet-nscc",
         "policy.cc.apply_packets",
         "messages are so short that increases count once a round trip only",
     ),
     ("uet-nscc", "policy.cc.last_hop_trims", "no switch trims here"),
+    ("mrc", "policy.nscc.last_hop_trims", "likewise"),
+    (
+        "mrc",
+        "policy.nscc.profile",
+        "profiles differ in losses that acknowledgements tell of, and only timers find losses here",
+    ),
+    ("mrc", "recovery.retries", "no packet is lost so often in a row"),
     ("laps", "policy.fabric_threshold", "parameter of window_of, for paths that sources choose"),
     ("laps", "policy.window_of", "sources do not choose paths"),
     ("laps-code-2025", "policy.decrease", "the window alone limits"),

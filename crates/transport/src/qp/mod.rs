@@ -436,7 +436,7 @@ impl<P: Policy> Qp<P> {
 /// Time from a packet to the answer to it when nothing queues, zero if not known: the other end holds answers back as this
 /// one does.
 fn first_wait(idle_rtt: Duration, acks: AckPolicy) -> Duration {
-    let is_held = acks.every_packets > 1 && idle_rtt > Duration::ZERO;
+    let is_held = acks.may_wait() && idle_rtt > Duration::ZERO;
     if is_held { idle_rtt + acks.max_delay } else { idle_rtt }
 }
 
