@@ -34,6 +34,7 @@ fn flow(sender: QpNum, receiver: QpNum) -> u64 {
 fn look(segment: &Segment) -> Look {
     match &segment.body {
         Body::Data(data) => Look::Data { flow: flow(segment.src_qp, segment.dst_qp), sent_at: data.sent_at },
+        Body::Control(Control::Probe { .. }) => Look::Probe { flow: flow(segment.src_qp, segment.dst_qp) },
         Body::Ack(ack) => Look::Ack { flow: flow(segment.dst_qp, segment.src_qp), echo: ack.echo_sent_at },
         _ => Look::Other,
     }

@@ -87,6 +87,11 @@ pub enum Look {
         /// When it left its host, or whatever was written there since.
         sent_at: Time,
     },
+    /// A question that follows the data of its flow through the same queues.
+    Probe {
+        /// The flow it follows.
+        flow: u64,
+    },
     /// An acknowledgement of data.
     Ack {
         /// The flow of the data.
@@ -251,6 +256,18 @@ impl<P: Copy> Middlebox<P> {
         }
     }
 
+    /// The flow in whose queue a packet waits: that of data, and of what follows it.
+    #[inline]
+    fn queued(&self, header: &Header, content: &P) -> Option<FlowKey> {
+        match (self.lens.look)(content) {
+            // One of the class of acknowledgements overtakes data everywhere.
+            Look::Probe { flow } if header.class() > 0 => {
+                Some(FlowKey { src: header.src(), dst: header.dst(), flow })
+            }
+            _ => self.data(header, content).map(|(key, _)| key),
+        }
+    }
+
     /// The flow an acknowledgement is of, if it is one, and the stamp it echoes.
     #[inline]
     fn ack(&self, header: &Header, content: &P) -> Option<(FlowKey, Time)> {
@@ -277,9 +294,9 @@ impl<P: Copy> Middlebox<P> {
         if self.is_wan(egress) || !self.comes_in(header) {
             return Lane::Normal;
         }
-        let data = self.data(header, content);
-        match (&mut self.ndt, data) {
-            (Some((ndt, stats)), Some((key, _))) => ndt.on_data(now, key, stats),
+        let queued = self.queued(header, content);
+        match (&mut self.ndt, queued) {
+            (Some((ndt, stats)), Some(key)) => ndt.on_data(now, key, stats),
             _ => Lane::Normal,
         }
     }
@@ -289,8 +306,8 @@ impl<P: Copy> Middlebox<P> {
         if self.is_wan(egress) || !self.comes_in(header) {
             return;
         }
-        let data = self.data(header, content);
-        if let (Some((ndt, _)), Some((key, _))) = (&mut self.ndt, data) {
+        let queued = self.queued(header, content);
+        if let (Some((ndt, _)), Some(key)) = (&mut self.ndt, queued) {
             ndt.on_left(&key, lane);
         }
     }
@@ -305,9 +322,11 @@ impl<P: Copy> Middlebox<P> {
         lane: Lane,
     ) -> Option<P> {
         if !self.is_wan(egress) {
-            if self.ndt.is_some() && self.comes_in(header) && self.data(header, content).is_some() {
+            if self.ndt.is_some() && self.comes_in(header) {
                 self.on_left(egress, header, content, lane);
-                (self.lens.restamp)(content, start);
+                if self.data(header, content).is_some() {
+                    (self.lens.restamp)(content, start);
+                }
             }
             return None;
         }

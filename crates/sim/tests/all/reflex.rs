@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::support::{Flow, all_to_all, finish, leaf_spine, spec};
 use pathweave_fabric::config::{ExternalConfig, FaultConfig, NdtConfig, NsfConfig, OrderGuards};
-use pathweave_policy::{E2eMode, PolicyConfig};
+use pathweave_policy::{E2eMode, PolicyConfig, Recovery};
 use pathweave_results::{MiddleboxTotals, RunResult};
 use pathweave_sim::{Quiet, SimSpec, run};
 use pathweave_topo::{Build, CrossDc, LeafSpine, Topology, TopologyConfig};
@@ -149,6 +149,18 @@ fn a_far_incast_is_kept_aside_in_order_and_without_loss() {
             OrderGuards::Off => assert!(out_of_order > 0, "nothing keeps packets in order"),
         }
     }
+}
+
+/// SLEEK takes its answered probe for proof that the data before it has arrived: a probe waits where its flow does.
+#[test]
+fn a_probe_of_loss_recovery_does_not_overtake_what_is_kept_aside() {
+    let mut spec = across(100, &far_incast(200_000), "dctcp", ndt(NdtConfig::default()));
+    spec.schemes[0].scheme.recovery = Recovery::sleek(4_096);
+    let result = finish(&spec);
+    assert!(total(&result, |t| t.ndt_controlled_packets) > 100);
+    assert!(total(&result, |t| t.ndt_paused_ns) > 500_000, "long enough for probes");
+    let again: u64 = result.flows.iter().map(|flow| u64::from(flow.retransmitted_packets)).sum();
+    assert_eq!(again, 0, "nothing is lost");
 }
 
 #[test]
