@@ -127,11 +127,14 @@ __all__ = [
     "Model",
     "MoeWorkload",
     "MprdmaPolicy",
+    "MrcPolicy",
+    "MswiftCc",
     "Ndt",
     "Network",
     "NextHopsRouting",
     "Nic",
     "NoneCc",
+    "Nscc",
     "NsccCc",
     "NsccProfile",
     "Nsf",
@@ -200,13 +203,16 @@ __all__ = [
     "SimaiTopology",
     "SimaiWorkload",
     "Size",
+    "SleekRecovery",
     "Slow",
     "Slows",
+    "SmarttCc",
     "SourceRouting",
     "SplitPolicy",
     "StarTopology",
     "StrackCc",
     "Stragglers",
+    "Swift",
     "SwiftCc",
     "SwiftHops",
     "Switch",
@@ -216,6 +222,7 @@ __all__ = [
     "TimedRecovery",
     "TimelyCc",
     "TimelyPreset",
+    "TimeoutsRecovery",
     "Topology",
     "TorusEnds",
     "TorusTopology",
@@ -384,6 +391,23 @@ class DctcpRateCc(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class MswiftCc(Table):
+    """MSwift: Swift on the median of delays, for packets sprayed over paths; as understood at second hand.
+
+    Args:
+        median_windows: The median is that of the delays of so many windows of packets (0.5), at least one packet and at
+            most 1,024. Default 0.5.
+        patience: Acknowledgements in a row over the target before the window shrinks (5; 1: at once). Default 5.
+        swift: Parameters of Swift.
+    """
+
+    kind: ClassVar[str | None] = "mswift"
+    median_windows: float | None = None
+    patience: int | None = None
+    swift: Swift | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class NsccCc(Table):
     """NSCC, Ultra Ethernet's: a window in bytes, driven by delay and marks together.
 
@@ -406,6 +430,8 @@ class NsccCc(Table):
             does; "spare" it does not, where receivers grant credit and see to the last hop themselves.
         max_bdp: Largest window, which is also the first, in bandwidth-delay products (1.5). Default 1.5.
         max_decrease: Most of the window that goes at once (0.5). Default 0.5.
+        median_packets: Most packets of the last half window of which the median queueing delay counts for each one's
+            (MNSCC: 4), as understood at second hand. Absent: each has its own.
         network_rtt: Round-trip time of the idle network, from which target, largest window and increases are reckoned.
             Absent: that of the pair of hosts. uet-htsim has that of the longest path of the network for every pair.
         profile: Where simulator and specification differ. Default "htsim".
@@ -427,9 +453,45 @@ class NsccCc(Table):
     last_hop_trims: LastHopTrims | None = None
     max_bdp: float | None = None
     max_decrease: float | None = None
+    median_packets: int | None = None
     network_rtt: Time | None = None
     profile: NsccProfile | None = None
     proportional_increase: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class SmarttCc(Table):
+    """SMaRTT, NSCC's ancestor: a window in bytes, driven by delay and marks; as understood at second hand.
+
+    Args:
+        fair_decrease: Share of the marked bytes that a window of a bandwidth-delay product loses by them (0.5). Default
+            0.5.
+        fair_increase: Bandwidth-delay products added for a window acknowledged without marks (0.02). Default 0.02.
+        fast_delay: Up to it nothing queues (1 us, whatever the network). Default "1us".
+        fast_increase: Packets added for each acknowledged once a window of them has met a delay of at most `fast_delay`
+            (1). Default 1.0.
+        mark_gain: Weight of the newest acknowledgement in the share of marked ones (0.05). Default 0.05.
+        mark_share: Marks shrink the window only while more than this share of acknowledgements has one (0.3). Default
+            0.3.
+        max_bdp: Largest window, which is also the first, in bandwidth-delay products (1.5, NSCC's). Default 1.5.
+        multiplicative_decrease: Share of the marked bytes that goes for each share of the round-trip time above the
+            target (1). Default 1.0.
+        proportional_increase: Packets added for each packet acknowledged in a round trip, times the share of it that is
+            left of the target (2). Default 2.0.
+        rtt_target: Target of the round-trip time, in idle ones (1.5); quick adapt looks as often. Default 1.5.
+    """
+
+    kind: ClassVar[str | None] = "smartt"
+    fair_decrease: float | None = None
+    fair_increase: float | None = None
+    fast_delay: Time | None = None
+    fast_increase: float | None = None
+    mark_gain: float | None = None
+    mark_share: float | None = None
+    max_bdp: float | None = None
+    multiplicative_decrease: float | None = None
+    proportional_increase: float | None = None
+    rtt_target: float | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -1126,6 +1188,58 @@ class Nic(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class Nscc(Table):
+    """Parameters of [`Nscc`]. Increases are those at 100 Gb/s and 12 us; elsewhere they are larger or smaller by the
+    bandwidth-delay product.
+
+    Args:
+        apply_packets: Packets acknowledged after which increases are applied (8). Default 8.0.
+        collapse_delay: Quick adapt: a queueing delay of more than this many targets is as bad as a trim. Absent: 4;
+            with profile "ue1.0" no delay is where switches trim.
+        collapse_share: Quick adapt: only if less than this share of the largest window came through (0.125). Default
+            0.125.
+        constant_increase: eta: packets added once a round trip whatever the delay (0.15). Default 0.15.
+        decrease: gamma: decrease for each share of the average delay above the target (0.8). Default 0.8.
+        delay_gain: Weight of the newest queueing delay in its average (0.0125). Default 0.0125.
+        delay_target: Target of the queueing delay, in idle round-trip times. Absent: 0.75 where switches trim,
+            otherwise 1.
+        fair_increase: fi: packets added a round trip when unmarked above the target (5). Default 5.0.
+        fast_delay: Below it nothing queues (1 us, whatever the network). Default "1us".
+        fast_increase: Share of the bytes acknowledged that is added once a window of them has met a delay below
+            `fast_delay` (0.25). Default 0.25.
+        last_hop_trims: Whether what is trimmed at the last hop takes its bytes from the window: "cut" (default) it
+            does; "spare" it does not, where receivers grant credit and see to the last hop themselves.
+        max_bdp: Largest window, which is also the first, in bandwidth-delay products (1.5). Default 1.5.
+        max_decrease: Most of the window that goes at once (0.5). Default 0.5.
+        median_packets: Most packets of the last half window of which the median queueing delay counts for each one's
+            (MNSCC: 4), as understood at second hand. Absent: each has its own.
+        network_rtt: Round-trip time of the idle network, from which target, largest window and increases are reckoned.
+            Absent: that of the pair of hosts. uet-htsim has that of the longest path of the network for every pair.
+        profile: Where simulator and specification differ. Default "htsim".
+        proportional_increase: alpha: packets added a round trip while nothing queues (4); in proportion to what is left
+            of the target. Default 4.0.
+    """
+
+    apply_packets: float | None = None
+    collapse_delay: float | None = None
+    collapse_share: float | None = None
+    constant_increase: float | None = None
+    decrease: float | None = None
+    delay_gain: float | None = None
+    delay_target: float | None = None
+    fair_increase: float | None = None
+    fast_delay: Time | None = None
+    fast_increase: float | None = None
+    last_hop_trims: LastHopTrims | None = None
+    max_bdp: float | None = None
+    max_decrease: float | None = None
+    median_packets: int | None = None
+    network_rtt: Time | None = None
+    profile: NsccProfile | None = None
+    proportional_increase: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class Nsf(Table):
     """Near-source feedback.
 
@@ -1443,6 +1557,30 @@ class MprdmaPolicy(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class MrcPolicy(Table):
+    """MRC: paths in turn, each with a state, and NSCC's window.
+
+    Args:
+        active_evs: EVs in use (128; MRC has 128 to 256). The other paths of the queue pair are backups. Default 128.
+        floor_evs: The least number of EVs in use while paths are up. 8, ours: a plane each of eight. Default 8.
+        good_probes: Probes answered in a row that make an EV good again. 3, ours. Default 3.
+        nscc: The window.
+        planes: Planes of the network (1): the number of ports of a NIC, by which an EV leaves that is its number modulo
+            that. Default 1.
+        probe_rtts: Idle round-trip times from a probe of an EV to the next. 8, ours: long enough for one that meets
+            queues to come back. Default 8.0.
+    """
+
+    kind: ClassVar[str | None] = "mrc"
+    active_evs: int | None = None
+    floor_evs: int | None = None
+    good_probes: int | None = None
+    nscc: Nscc | None = None
+    planes: int | None = None
+    probe_rtts: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class DlbfPolicy(Table):
     """DLBF: a path until it marks, with copies of what a switch would make late.
 
@@ -1652,6 +1790,51 @@ class TimedRecovery(Table):
 
     kind: ClassVar[str | None] = "timed"
     reorder_packets: int | None = None
+    window_packets: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class TimeoutsRecovery(Table):
+    """As selective repeat without a bound, with the timer of MRC's NICs in place of the configured one: 1.024 us times
+    a power of two. Apart from what trims tell, only it finds losses.
+
+    Args:
+        alike: Timeouts in a row that are alike, 1 to 7; the following ones double.
+        exponent: The power of two, 0 to 24. Absent: the least one that makes eight idle round trips.
+        retries: Timeouts in a row without progress after which a message fails, 1 to 25; 25: never.
+        window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. MRC
+            has multiples of 128.
+    """
+
+    kind: ClassVar[str | None] = "timeouts"
+    alike: int | None = None
+    exponent: int | None = None
+    retries: int | None = None
+    window_packets: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class SleekRecovery(Table):
+    """SLEEK, Ultra Ethernet's recovery without trimming, for congestion controls with a window. Once more packets ahead
+    of a gap are acknowledged than 1.5 windows hold, all that is missing of a window from the gap on is sent again, each
+    packet once, whatever the window says. Where no acknowledgement comes, a probe follows the data: if it met no queue
+    and the data has not arrived, that is lost. The configured retransmission timer is for what no probe tells.
+
+    Args:
+        probe_again_rtts: From a probe to the next. Default 5.0.
+        probe_rtts: Base round-trip times from an acknowledgement to the probe, while new data waits. Where none does:
+            one, and the delay that the congestion control aims at. Default 3.0.
+        reorder_packets: The least of that, in packets. Default 5.
+        reorder_windows: Packets ahead of a gap that prove it a loss, in windows, of which the product is at most the
+            largest window. Default 1.5.
+        window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
+    """
+
+    kind: ClassVar[str | None] = "sleek"
+    probe_again_rtts: float | None = None
+    probe_rtts: float | None = None
+    reorder_packets: int | None = None
+    reorder_windows: float | None = None
     window_packets: int | None = None
 
 
@@ -1944,6 +2127,47 @@ class Stragglers(Table):
     jitter: Jitter | None = None
     slow: list[Slow] | None = None
     trace: str | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Swift(Table):
+    """Parameters of [`Swift`].
+
+    Args:
+        decrease: beta: decrease for each share of the delay above the target (SIGCOMM 2020: 0.8). Default 0.8.
+        hop_scaling: Makes the target of a base and a term for each hop instead of idle round-trip time and
+            `queue_target`. Absent: the latter. Not used where the number of hops is not known, on real hosts.
+        increase: ai: packets added a round trip (SIGCOMM 2020: 1). Default 1.0.
+        increase_over: Which round trip that is, where delays are measured over a part of the way only. Default "path".
+        max_bdp: Largest window, in bandwidth-delay products; the flow starts with one. Default 2.0.
+        max_decrease: max_mdf: most of the window that goes at once (SIGCOMM 2020: 0.5). Default 0.5.
+        min_packets: Smallest window, in packets (SIGCOMM 2020: 0.001). Default 0.001.
+        min_rate: The window never falls below what this rate needs over the idle path. Absent: a thousandth of the
+            line. Over a WAN of a millisecond `min_packets` is a packet a second, from which no window recovers. 0bps:
+            no such floor.
+        queue_target: Queueing delay allowed to a large window. Under spraying it must cover the spread between paths,
+            or every round trip holds a packet above the target. Absent: what 32 full packets take on a port of the
+            host, which is the grain of queues whatever the rate: 10.8 us with packets of 4,096 B at 100 Gb/s.
+        scaling_max_packets: fs_max_cwnd: window, in packets, from which on it adds nothing (SIGCOMM 2020: 100). Default
+            100.0.
+        scaling_min_packets: fs_min_cwnd: window, in packets, at and below which flow scaling adds all of its range
+            (SIGCOMM 2020: 0.1). Default 0.1.
+        scaling_range: fs_range: the most that flow scaling adds to the target. Absent: four times the queueing delay
+            allowed to a large window (htsim: five times the base target).
+    """
+
+    decrease: float | None = None
+    hop_scaling: HopScaling | None = None
+    increase: float | None = None
+    increase_over: IncreaseOver | None = None
+    max_bdp: float | None = None
+    max_decrease: float | None = None
+    min_packets: float | None = None
+    min_rate: Rate | None = None
+    queue_target: Time | None = None
+    scaling_max_packets: float | None = None
+    scaling_min_packets: float | None = None
+    scaling_range: Time | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -3111,7 +3335,7 @@ Calibrate: TypeAlias = Literal["off", "prefix"]
 
 
 # A congestion control with its parameters.
-Cc: TypeAlias = NoneCc | DcqcnCc | DctcpCc | DctcpRateCc | NsccCc | StrackCc | SwiftCc | TimelyCc
+Cc: TypeAlias = NoneCc | DcqcnCc | DctcpCc | DctcpRateCc | MswiftCc | NsccCc | SmarttCc | StrackCc | SwiftCc | TimelyCc
 
 
 # What an unmarked notice does besides asking for copies.
@@ -3435,6 +3659,8 @@ SchemeName: TypeAlias = Literal[
     "mprdma-half-window",
     "swift-rps",
     "reps",
+    "smartt",
+    "smartt-reps",
     "strack",
     "uet-nscc",
     "nscc",
@@ -3444,6 +3670,8 @@ SchemeName: TypeAlias = Literal[
     "uet-both",
     "eqds",
     "ndp",
+    "mswift",
+    "mrc",
     "weave",
     "timely",
     "swift",
@@ -3587,7 +3815,15 @@ Placement: TypeAlias = Literal["consecutive", "strided", "random"]
 
 # A policy with its parameters, and its factory.
 Policy: TypeAlias = (
-    SplitPolicy | UdmpPolicy | MprdmaPolicy | DlbfPolicy | RepsPolicy | ReflexPolicy | LapsPolicy | WeavePolicy
+    SplitPolicy
+    | UdmpPolicy
+    | MprdmaPolicy
+    | MrcPolicy
+    | DlbfPolicy
+    | RepsPolicy
+    | ReflexPolicy
+    | LapsPolicy
+    | WeavePolicy
 )
 
 
@@ -3625,7 +3861,13 @@ Reaction: TypeAlias = Literal["immediate", "sampled"]
 
 # Loss recovery of the sender and what the receiver does with packets out of order.
 Recovery: TypeAlias = (
-    GoBackNRecovery | GoBackNRepeatedRecovery | SelectiveRepeatRecovery | TimedRecovery | PathOrderRecovery
+    GoBackNRecovery
+    | GoBackNRepeatedRecovery
+    | SelectiveRepeatRecovery
+    | TimedRecovery
+    | TimeoutsRecovery
+    | SleekRecovery
+    | PathOrderRecovery
 )
 
 
