@@ -14,8 +14,8 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 /// Memory of the server, as the client names it: address and key.
 const NAME_BYTES: usize = 16;
 
-async fn serve(device: aio::Device) -> Result<Vec<u8>> {
-    let connection = device.listen()?.accept().await?;
+async fn serve(device: aio::Device, listener: aio::Listener) -> Result<Vec<u8>> {
+    let connection = listener.accept().await?;
     let memory = Region::from_bytes(b"what the client reads, and writes")?;
     let open = device.register(&memory, Access::READ_WRITE)?;
     // Room for the word that the client is done.
@@ -53,7 +53,9 @@ async fn both() -> Result<()> {
     let server = aio::Device::open(DeviceConfig::loopback())?;
     let client = aio::Device::open(DeviceConfig::loopback())?;
     let address = server.local_addr();
-    let serving = tokio::spawn(serve(server));
+    // Before the client asks: who asks where nobody listens is refused.
+    let listener = server.listen()?;
+    let serving = tokio::spawn(serve(server, listener));
     let read = ask(client, address).await?;
     let written = serving.await??;
     println!("read {:?}, wrote {:?}", String::from_utf8_lossy(&read), String::from_utf8_lossy(&written));
