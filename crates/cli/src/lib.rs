@@ -23,6 +23,9 @@ mod real;
 #[cfg(not(feature = "datapath"))]
 #[path = "not_real.rs"]
 mod real;
+// So that its tests run beside those of the whole program.
+#[cfg(all(test, feature = "datapath"))]
+mod not_real;
 mod terminal;
 mod traces;
 mod view;

@@ -39,3 +39,28 @@ pub(crate) fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         [&[name.into()], &words[..]].concat().join(" ")
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    #[test]
+    fn commands_of_the_datapath_say_how_to_get_them_whatever_follows() {
+        for words in ["lab up FILE.toml", "perf server --port 7", "ping --help", "ofi -x -- y", "ping"] {
+            let line = ["pathweave"].into_iter().chain(words.split(' '));
+            let Err(Failure::Input(why)) = dispatch(&Line::parse_from(line).command) else {
+                panic!("{words}")
+            };
+            let parts = [&format!("`pathweave {words}`"), "`make build` builds the one with the datapath"];
+            assert!(parts.iter().all(|part| why.contains(part)), "{why}");
+        }
+    }
+}

@@ -269,6 +269,9 @@ impl FlowSink for Records {
 
 fn same(spec: &SimSpec, alone: &RunResult, mut together: RunResult, who: &str) {
     together.info.cpu_s = alone.info.cpu_s;
+    if equal(alone, &together) {
+        return;
+    }
     let (expected, found) = (format!("{alone:#?}"), format!("{together:#?}"));
     let differs = expected.lines().zip(found.lines()).enumerate().find(|(_, (a, b))| a != b);
     if let Some((line, (expected, found))) = differs {
@@ -278,6 +281,47 @@ fn same(spec: &SimSpec, alone: &RunResult, mut together: RunResult, who: &str) {
         );
     }
     assert_eq!(found.len(), expected.len());
+}
+
+/// Whether all is equal. Two figures that are no numbers are not: then words decide, which take far longer.
+fn equal(a: &RunResult, b: &RunResult) -> bool {
+    let RunResult {
+        info,
+        flows,
+        streamed: None,
+        groups,
+        series,
+        events,
+        events_not_recorded,
+        nodes,
+        links,
+        jobs,
+        labels,
+        activities,
+        critical,
+        balancing,
+        middleboxes,
+        departures,
+    } = a
+    else {
+        return false;
+    };
+    b.streamed.is_none()
+        && format!("{info:?}") == format!("{:?}", b.info)
+        && *flows == b.flows
+        && *groups == b.groups
+        && *series == b.series
+        && *events == b.events
+        && *events_not_recorded == b.events_not_recorded
+        && *nodes == b.nodes
+        && *links == b.links
+        && *jobs == b.jobs
+        && *labels == b.labels
+        && *activities == b.activities
+        && *critical == b.critical
+        && *balancing == b.balancing
+        && *middleboxes == b.middleboxes
+        && *departures == b.departures
 }
 
 /// As [`play`], where every flow must finish.
