@@ -187,7 +187,13 @@ impl Model {
         let in_order = W::ORDER == Order::OfPosting || (W::ORDER == Order::OfReceives && is_receive);
         let found = if in_order { None } else { due.iter().position(|due| due.wr_id == done.wr_id) };
         let first = found.unwrap_or(0);
-        assert_eq!(Some(done), due.remove(first), "{context}: at the {end:?} end, {} before it", seen.len());
+        let expected = due.remove(first);
+        assert!(
+            Some(done) == expected,
+            "{context}: at the {end:?} end, {} before it: {done:?} instead of {expected:?}; {}",
+            seen.len(),
+            world.state()
+        );
         seen.push(done);
         if due.is_empty() && !in_order {
             seen.sort_unstable_by_key(|done| done.wr_id);

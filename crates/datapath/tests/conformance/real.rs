@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pathweave_datapath::backend::{Backend, Cuts, Faulty, UdpBackend};
 use pathweave_datapath::{
-    Access, Connection, Device, DeviceConfig, Listener, Region, Registration, Unprotected, WaitError,
+    Access, Connection, Device, DeviceConfig, Listener, Region, Registration, Status, Unprotected, WaitError,
 };
 
 use crate::support::PATIENCE;
@@ -188,6 +188,18 @@ impl<W: Wires> World for Real<W> {
             .map(|stats| Troubles::of(&stats.counters, stats.refused_datagrams))
             .into_iter()
             .fold(Troubles::default(), |sum, one| sum + one)
+    }
+
+    fn state(&mut self) -> String {
+        let of = |end| {
+            let connection = self.connection(end);
+            // Of what has failed, the first that was not only flushed says why.
+            let failed = std::iter::from_fn(|| connection.poll())
+                .find(|done| !matches!(done.status, Status::Success | Status::Flushed));
+            let (state, reason) = (connection.state(), connection.close_reason());
+            format!("{end:?}: {state:?}, {reason:?}, {failed:?}, {:?}", connection.stats())
+        };
+        End::BOTH.map(of).join("; ")
     }
 }
 

@@ -119,6 +119,10 @@ pub(crate) trait World: Sized {
     fn memory(&self, end: End) -> Vec<u8>;
     /// What the network has done to both ends so far.
     fn troubles(&mut self) -> Troubles;
+    /// What both ends know of each other, for a completion that should not have come.
+    fn state(&mut self) -> String {
+        String::new()
+    }
 }
 
 /// A side whose ends can be lost and connected with again.
