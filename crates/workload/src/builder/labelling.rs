@@ -1,6 +1,7 @@
 //! Which label each declared task has.
 
-use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use indexmap::IndexSet;
 
 use crate::graph::{Label, Labels};
 
@@ -10,8 +11,8 @@ const MOST: usize = 1 << 22;
 /// Labels as tasks are declared. What no label is set for takes no memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Labelling {
-    /// The number of each label and one. Sorted before it shows.
-    numbers: HashMap<Label, u32>,
+    /// In the order in which they came. Sorted before it shows.
+    known: IndexSet<Label, RandomState>,
     /// What tasks are given now; 0 is none.
     now: u32,
     /// Of messages and of computations, in the order of declaration; shorter than these where the last have none.
@@ -26,15 +27,13 @@ impl Labelling {
             self.now = 0;
             return;
         };
-        let next = self.numbers.len() + 1;
-        self.now = match self.numbers.get(&label) {
-            Some(&number) => number,
-            None if next <= MOST => {
-                self.numbers.insert(label, next as u32);
-                next as u32
-            }
-            None => 0,
+        // Its place among those that are known, and one.
+        let number = if self.known.len() < MOST {
+            Some(self.known.insert_full(label).0)
+        } else {
+            self.known.get_index_of(&label)
         };
+        self.now = number.map_or(0, |place| place as u32 + 1);
     }
 
     /// The next task is declared, after `before` of its kind.
@@ -49,10 +48,10 @@ impl Labelling {
 
     /// The labels of tasks in their final order, given the old index of each.
     pub(super) fn finish(self, messages: &[u32], computes: &[u32]) -> Labels {
-        if self.numbers.is_empty() {
+        if self.known.is_empty() {
             return Labels::default();
         }
-        let mut all: Vec<(Label, u32)> = self.numbers.into_iter().collect();
+        let mut all: Vec<(Label, u32)> = self.known.into_iter().zip(1..).collect();
         all.sort_unstable();
         let mut renamed = vec![0; all.len() + 1];
         for (new, (_, old)) in (1u32..).zip(&all) {
