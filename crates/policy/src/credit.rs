@@ -43,8 +43,8 @@ pub struct CreditConfig {
     pub window: Window,
     /// What of the first window has not left when the receiver is first heard of: "lapses" (RCCC, EQDS), or "stays" (NDP).
     pub unused: Unused,
-    /// Whether grants slow down where the fabric, not the receiver's link, is short: "off", or `{ paced = {} }`, which is made for
-    /// `switch.ecn.last_hop = "leave"`.
+    /// Whether grants slow down where the fabric, not the receiver's link, is short: "off", or `{ paced = {} }`, which
+    /// is made for `switch.ecn.last_hop = "leave"`.
     pub fabric: FabricControl,
 }
 
@@ -70,7 +70,8 @@ pub enum FabricControl {
 pub struct FabricPace {
     /// Round trips of the idle network from one change to the next, give or take a quarter at random (1.5).
     pub every_rtts: f64,
-    /// The least share, above 0, at most 1 (0.01; uet-htsim takes 0.9 over the oversubscription where it knows that).
+    /// The least share, above 0, at most 1: 0.9 over the oversubscription, as uet-htsim takes it (0.225, for 4:1). Far below that
+    /// receivers grant too little: at 0.01 a permutation over 4:1 takes twice as long.
     pub least: f64,
     /// Added to the share when there was neither too much marked nor anything trimmed before the last hop (0.01); twice as much
     /// each time in a row while nothing at all is marked.
@@ -85,7 +86,7 @@ pub struct FabricPace {
 
 impl Default for FabricPace {
     fn default() -> Self {
-        FabricPace { every_rtts: 1.5, least: 0.01, increase: 0.01, decrease: 0.5, marked: 0.3, gain: 0.5 }
+        FabricPace { every_rtts: 1.5, least: 0.225, increase: 0.01, decrease: 0.5, marked: 0.3, gain: 0.5 }
     }
 }
 
