@@ -43,6 +43,63 @@ pub struct CreditConfig {
     pub window: Window,
     /// What of the first window has not left when the receiver is first heard of: "lapses" (RCCC, EQDS), or "stays" (NDP).
     pub unused: Unused,
+    /// Whether grants slow down where the fabric, not the receiver's link, is short: "off", or `{ paced = {} }`, which
+    /// is made for `switch.ecn.last_hop = "leave"`.
+    pub fabric: FabricControl,
+}
+
+/// What a receiver does about a fabric that cannot carry what it grants.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum FabricControl {
+    /// Nothing.
+    #[default]
+    Off,
+    /// All it grants is paced at a share of its link, which marks and trims lower and their absence raises.
+    Paced(FabricPace),
+}
+
+/// How the share of its link follows from what a receiver sees: uet-htsim's control of oversubscribed trees
+/// (`oversubscribed_cc`, 40ccb05), whose numbers are the defaults.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FabricPace {
+    /// Round trips of the idle network from one change to the next, give or take a quarter at random (1.5).
+    pub every_rtts: f64,
+    /// The least share, above 0, at most 1: 0.9 over the oversubscription, as uet-htsim takes it (0.225, for 4:1). Far below that
+    /// receivers grant too little: at 0.01 a permutation over 4:1 takes twice as long.
+    pub least: f64,
+    /// Added to the share when there was neither too much marked nor anything trimmed before the last hop (0.01); twice as much
+    /// each time in a row while nothing at all is marked.
+    pub increase: f64,
+    /// Of the share, for each marked packet in one above `marked` (0.5).
+    pub decrease: f64,
+    /// Share of marked packets that is still good, averaged (0.3).
+    pub marked: f64,
+    /// Weight of the newest in that average (0.5).
+    pub gain: f64,
+}
+
+impl Default for FabricPace {
+    fn default() -> Self {
+        FabricPace { every_rtts: 1.5, least: 0.225, increase: 0.01, decrease: 0.5, marked: 0.3, gain: 0.5 }
+    }
+}
+
+impl FabricPace {
+    fn validate(&self) -> Result<(), ConfigError> {
+        let FabricPace { every_rtts, least, increase, decrease, marked, gain } = *self;
+        check((0.1..=1e3).contains(&every_rtts), "every_rtts", every_rtts, "0.1 to 1000 round trips")?;
+        check(least > 0.0 && least <= 1.0, "least", least, "above 0, at most 1 (of the link)")?;
+        check(increase > 0.0 && increase <= 1.0, "increase", increase, "above 0, at most 1 (of the link)")?;
+        check((0.0..=1.0).contains(&decrease), "decrease", decrease, "0 to 1")?;
+        check((0.0..=1.0).contains(&marked), "marked", marked, "0 to 1 (of the packets)")?;
+        check(gain > 0.0 && gain <= 1.0, "gain", gain, "above 0, at most 1")
+    }
 }
 
 /// What credit counts.
@@ -146,6 +203,7 @@ impl CreditConfig {
             ask: Ask::Shared,
             window: Window::Bdp(1.5),
             unused: Unused::Lapses,
+            fabric: FabricControl::Off,
         }
     }
 
@@ -162,6 +220,7 @@ impl CreditConfig {
             ask: Ask::Whole,
             window: Window::Bdp(1.5),
             unused: Unused::Lapses,
+            fabric: FabricControl::Off,
         }
     }
 
@@ -178,6 +237,7 @@ impl CreditConfig {
             ask: Ask::Whole,
             window: Window::Bdp(1.5),
             unused: Unused::Stays,
+            fabric: FabricControl::Off,
         }
     }
 
@@ -191,6 +251,9 @@ impl CreditConfig {
         check(pace, "pace", self.pace, "above 0, at most 2 (of the link)")?;
         if let GrantCost::Packet(bytes) = self.cost {
             check(bytes.get() <= 65_536, "cost", bytes, "at most 65536B besides the packet")?;
+        }
+        if let FabricControl::Paced(pace) = &self.fabric {
+            pace.validate().map_err(|error| error.within("fabric.paced"))?;
         }
         match self.window {
             Window::Unlimited => {
@@ -336,6 +399,15 @@ mod tests {
         assert!(complaint(tiny).starts_with("quantum = 8B is not allowed: 64B to"), "{}", complaint(tiny));
         assert!(complaint(CreditConfig { grant: 0, ..rccc }).starts_with("grant = 0"));
         assert!(complaint(CreditConfig { pace: 0.0, ..rccc }).starts_with("pace = 0"));
+        let pace = FabricPace::default();
+        for (wrong, named) in [
+            (FabricPace { least: 0.0, ..pace }, "fabric.paced.least = 0 is"),
+            (FabricPace { every_rtts: f64::NAN, ..pace }, "fabric.paced.every_rtts = NaN is"),
+            (FabricPace { gain: 1.5, ..pace }, "fabric.paced.gain = 1.5 is"),
+        ] {
+            let said = complaint(CreditConfig { fabric: FabricControl::Paced(wrong), ..rccc });
+            assert!(said.starts_with(named), "{said}");
+        }
         assert!(complaint(CreditConfig { window: Window::Packets(0), ..rccc }).starts_with("window"));
     }
 }

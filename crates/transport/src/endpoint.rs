@@ -12,6 +12,7 @@ use crate::common::Common;
 use crate::config::{EndpointConfig, QpConfig};
 use crate::contract::Transport;
 use crate::counters::{Counters, OrderCounters};
+use crate::credit::Crossing;
 use crate::events::Event;
 use crate::memory::{MemoryError, MemoryRegion};
 use crate::qp::{Outcome, Qp};
@@ -335,7 +336,8 @@ impl<P: Policy> Endpoint<P> {
         }
         self.acting = segment.dst_qp;
         let common = &mut self.common;
-        if qp.has_credit() && qp.hear_of_credit(now, from, segment, false, common) {
+        let crossing = Crossing::Whole { marked: ce };
+        if qp.has_credit() && qp.hear_of_credit(now, from, segment, crossing, common) {
             self.settle(now);
             return None;
         }
@@ -368,7 +370,7 @@ impl<P: Policy> Endpoint<P> {
         }
         self.acting = segment.dst_qp;
         if qp.has_credit() {
-            let _data = qp.hear_of_credit(now, from, segment, true, &mut self.common);
+            let _data = qp.hear_of_credit(now, from, segment, Crossing::Trimmed(at), &mut self.common);
         }
         qp.on_trimmed(now, data, segment.path, ce, at, &mut self.common);
     }

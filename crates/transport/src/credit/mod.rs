@@ -3,6 +3,7 @@
 //! Grants are paced for the whole host, since what arrives shares its link; so this belongs to the endpoint, and a timer of its
 //! own drives it.
 
+mod fabric;
 mod pacer;
 mod spender;
 
@@ -11,6 +12,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use pathweave_policy::CreditTerms;
 use pathweave_units::{QpNum, Time};
 
+pub(crate) use fabric::{Crossing, Fabric};
 pub(crate) use pacer::{Heard, Pacer, Pull, Sender};
 pub(crate) use spender::Spender;
 

@@ -3,12 +3,15 @@
 //! Those who want credit take turns, and those who want nothing get some while nobody else does (Ultra Ethernet 1.0, section
 //! 3.6.14, and EQDS, NSDI 2022, section 4, as uet-htsim and csg-htsim have them).
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 
 use pathweave_policy::CreditTerms;
-use pathweave_policy::credit::{Demand, IdleGrants};
+use pathweave_policy::credit::{Demand, FabricControl, IdleGrants};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::CreditNumber;
+
+use super::{Crossing, Fabric};
 
 /// Grants that a host catches up with whose timer was late.
 const LATE_GRANTS: u64 = 8;
@@ -106,6 +109,8 @@ pub(crate) struct Pacer {
     queues: [VecDeque<QpNum>; 3],
     /// When the next grant may be made.
     free_at: Time,
+    /// What the fabric can carry, where grants heed it.
+    fabric: Option<Box<Fabric>>,
 }
 
 impl Pacer {
@@ -138,6 +143,15 @@ impl Pacer {
             && !core::mem::replace(&mut grantee.queued[queue as usize], true)
         {
             self.queues[queue as usize].push_back(qp);
+        }
+    }
+
+    /// A data packet of a sender has crossed the fabric in this way.
+    pub(crate) fn crossed(&mut self, now: Time, qp: QpNum, crossing: Crossing) {
+        let Some(Grantee { terms, .. }) = self.grantees.get(&qp) else { return };
+        if let FabricControl::Paced(pace) = terms.config.fabric {
+            let fabric = self.fabric.get_or_insert_with(|| Box::new(Fabric::new(now, pace, terms.base_rtt)));
+            fabric.note(now, crossing);
         }
     }
 
@@ -221,7 +235,13 @@ impl Pacer {
             }
             let quanta = grantee.take(queue);
             let pull = Pull { qp, to: grantee.sender, granted: CreditNumber::new(grantee.granted) };
-            let interval = grantee.terms.interval(quanta);
+            let interval = match &mut self.fabric {
+                Some(fabric) if grantee.terms.config.fabric != FabricControl::Off => {
+                    let whole = grantee.terms.interval(quanta).as_ps() as f64;
+                    Duration::from_ps((whole / fabric.share(now)) as u64)
+                }
+                _ => grantee.terms.interval(quanta),
+            };
             let next = if grantee.wants() { Some(Queue::Active) } else { None };
             let idle = grantee.may_idle().then_some(Queue::Idle);
             let again = (grantee.again > 0 && queue == Queue::Again).then_some(Queue::Again);
@@ -248,8 +268,9 @@ impl Pacer {
 mod tests {
     use super::*;
     use alloc::vec::Vec;
+    use pathweave_policy::credit::FabricPace;
     use pathweave_policy::{CreditConfig, Leg, PolicyEnv};
-    use pathweave_units::Rate;
+    use pathweave_units::{Rate, TrimmedAt};
     use proptest::prelude::*;
 
     fn terms(config: CreditConfig, packet: u32) -> CreditTerms {
@@ -353,6 +374,23 @@ mod tests {
         // Whoever asks has nothing on the way.
         hear(&mut pacer, Time::from_us(99), 0, Heard::Request, 8);
         assert_eq!(run(&mut pacer, Time::from_us(1_000)).len(), 5);
+    }
+
+    /// A tenth of what arrives in the first round is trimmed on the way: grants are 1.32396 us over 0.9 apart, which is
+    /// 1.47106 us, once that is seen.
+    #[test]
+    fn where_the_fabric_is_short_grants_are_further_apart() {
+        let gap = |fabric| {
+            let config = CreditConfig { idle: IdleGrants::Off, fabric, ..CreditConfig::rccc() };
+            let mut pacer = pacer(config, 4_150, 1);
+            (0..9).for_each(|_| pacer.crossed(Time::ZERO, QpNum(0), Crossing::Whole { marked: false }));
+            pacer.crossed(Time::ZERO, QpNum(0), Crossing::Trimmed(TrimmedAt::OnTheWay));
+            hear(&mut pacer, Time::from_us(23), 0, Heard::Packet, 192);
+            let grants = run(&mut pacer, Time::from_us(50));
+            [grants[1].0 - grants[0].0, grants[2].0 - grants[1].0]
+        };
+        assert_eq!(gap(FabricControl::Off), [1_323, 1_324]);
+        assert_eq!(gap(FabricControl::Paced(FabricPace::default())), [1_471, 1_471]);
     }
 
     #[test]

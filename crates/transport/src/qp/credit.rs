@@ -6,7 +6,7 @@ use pathweave_wire::{Body, Control, CreditNumber, Segment};
 
 use super::{Health, Qp, next_instant};
 use crate::common::Common;
-use crate::credit::{Heard, Sender, Spender};
+use crate::credit::{Crossing, Heard, Sender, Spender};
 use crate::events::Status;
 
 impl<P: Policy> Qp<P> {
@@ -130,21 +130,26 @@ impl<P: Policy> Qp<P> {
         self.see_to_asking(now, common);
     }
 
-    /// A packet of the other end has arrived, whole or `trimmed`: what it says of credit. True if that is all it says.
+    /// A packet of the other end has arrived, whole or trimmed: what it says of credit. True if that is all it says.
     #[cold]
     pub(crate) fn hear_of_credit(
         &mut self,
         now: Time,
         from: HostId,
         segment: &Segment,
-        trimmed: bool,
+        crossing: Crossing,
         common: &mut Common,
     ) -> bool {
         let sender = Sender { host: from, qp: segment.src_qp, path: segment.path };
         match segment.body {
             Body::Data(_) => {
-                let heard = if trimmed { Heard::Header } else { Heard::Packet };
-                common.credit_mut().pacer.heard(now, self.num, sender, heard, segment.pull_target);
+                let heard = match crossing {
+                    Crossing::Whole { .. } => Heard::Packet,
+                    Crossing::Trimmed(_) => Heard::Header,
+                };
+                let pacer = &mut common.credit_mut().pacer;
+                pacer.crossed(now, self.num, crossing);
+                pacer.heard(now, self.num, sender, heard, segment.pull_target);
             }
             Body::Control(Control::PullRequest { target }) => {
                 let pacer = &mut common.credit_mut().pacer;
