@@ -128,6 +128,7 @@ impl Plan {
                     if file.scenario.is_none() {
                         observed = vec![Some(at_rest(&figure, series)); seeds.len()];
                     }
+                    let mut of_first = None;
                     for (k, &seed) in seeds.iter().enumerate().filter(|_| file.scenario.is_some()) {
                         let label = label(&figure, panel, series, value.as_ref(), seed);
                         let set = self.settings(&figure, panel, series, value.as_ref());
@@ -139,9 +140,14 @@ impl Plan {
                         let run = match known.get(&key) {
                             Some(&run) => run,
                             None => {
+                                // Seeds send about as much, and what is wrong is wrong with any.
+                                let cost = match of_first {
+                                    Some(cost) => cost,
+                                    None => *of_first.insert(cost(&loaded, &label)?),
+                                };
                                 self.runs.push(Run {
                                     key: key.clone(),
-                                    cost: cost(&loaded, &label)?,
+                                    cost,
                                     label,
                                     loaded,
                                     uses: Vec::new(),
