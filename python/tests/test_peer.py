@@ -18,9 +18,7 @@ OURS = """src_host,dst_host,size_bytes,start_ns
 def peer(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     """Run it on `flows.csv`, which is `OURS`."""
     (folder / "flows.csv").write_text(OURS)
-    return subprocess.run(
-        [sys.executable, str(PEER), *words], cwd=folder, capture_output=True, text=True, check=False
-    )
+    return subprocess.run([sys.executable, str(PEER), *words], cwd=folder, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
