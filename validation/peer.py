@@ -3,9 +3,11 @@
 
     pathweave run validation/scenarios/conweave.toml --flows-csv flows.csv
     peer.py flows conweave flows.csv flow.txt           # or: hpcc
+    peer.py flows hpcc flows.csv flow.txt 1008 1000     # as many packets of 1,000 bytes there as of 1,008 here
+    peer.py flows laps flows.csv flows.txt 80           # switches there are, whose numbers come first
     peer.py flows htsim flows.csv flows.cm 128          # hosts there are
     peer.py flows htsim flows.csv flows.cm 128 4016 4000  # as many packets of 4,000 bytes there as of 4,016 here
-    peer.py figures conweave flows.csv fct.txt      # or: hpcc, htsim
+    peer.py figures conweave flows.csv fct.txt      # or: hpcc, htsim, laps
 
 A case with several seeds takes several pairs: flows1.csv fct1.txt flows2.csv fct2.txt; their flows are taken together.
 """
@@ -18,7 +20,7 @@ from pathlib import Path
 
 Flow = tuple[int, int, int, float]
 
-# ns-3 starts flows two seconds into its time.
+# HPCC's and ConWeave's simulators start flows two seconds into their time.
 NS3_START_S = 2.0
 
 
@@ -31,16 +33,25 @@ def read_flows(path: str) -> list[Flow]:
         ]
 
 
-def write_flows(peer: str, flows: list[Flow], out: str, hosts: int = 0) -> None:
-    """Write what a peer reads; `hosts` is for htsim alone."""
+def in_packets(flows: list[Flow], ours: int, theirs: int) -> list[Flow]:
+    """As many full packets of `theirs` bytes of payload as the flows have packets of `ours`."""
+    return [(src, dst, -(-size // ours) * theirs, start) for src, dst, size, start in flows]
+
+
+def write_flows(peer: str, flows: list[Flow], out: str, others: int = 0) -> None:
+    """Write what a peer reads; `others`: hosts there are (htsim), switches there are (laps)."""
     flows = sorted(flows, key=lambda flow: flow[3])
     with open(out, "w") as file:
         if peer == "htsim":
-            file.write(f"Nodes {hosts}\nConnections {len(flows)}\n")
+            file.write(f"Nodes {others}\nConnections {len(flows)}\n")
             for number, (src, dst, size, start_ns) in enumerate(flows):
                 file.write(f"{src}->{dst} id {number + 1} start {round(start_ns * 1000)} size {size}\n")
             return
         file.write(f"{len(flows)}\n")
+        if peer == "laps":
+            for src, dst, size, start_ns in flows:
+                file.write(f"{src + others} {dst + others} 3 {size} {start_ns * 1e-9:.9f}\n")
+            return
         port = " 100" if peer == "hpcc" else ""
         for src, dst, size, start_ns in flows:
             file.write(f"{src} {dst} 3{port} {size} {NS3_START_S + start_ns * 1e-9:.9f}\n")
@@ -48,6 +59,10 @@ def write_flows(peer: str, flows: list[Flow], out: str, hosts: int = 0) -> None:
 
 def completion_times_us(peer: str, path: str) -> list[float]:
     """Completion times of all flows, microseconds."""
+    if peer == "laps":
+        # A line a flow of NAME:VALUE. The time is what that code calls LastTimeInNs.
+        lines = [dict(word.split(":", 1) for word in line.split()) for line in Path(path).read_text().splitlines()]
+        return [int(line["LastTimeInNs"]) * 1e-3 for line in lines if line]
     if peer != "htsim":
         # ns-3: fct.txt, the time in nanoseconds in the last column but one.
         return [int(line.split()[6]) * 1e-3 for line in Path(path).read_text().splitlines() if line.strip()]
@@ -108,13 +123,11 @@ def figures(peer: str, pairs: Iterable[tuple[str, str]]) -> None:
 def main(args: list[str]) -> None:
     """Do what the module says above."""
     match args:
-        case ["flows", ("conweave" | "hpcc") as peer, run, out]:
-            write_flows(peer, read_flows(run), out)
-        case ["flows", "htsim" as peer, run, out, hosts, *payloads] if len(payloads) in (0, 2):
-            ours, theirs = map(int, payloads or (1, 1))
-            flows = [(src, dst, -(-size // ours) * theirs, start) for src, dst, size, start in read_flows(run)]
-            write_flows(peer, flows, out, int(hosts))
-        case ["figures", ("conweave" | "hpcc" | "htsim") as peer, *files] if files and len(files) % 2 == 0:
+        case ["flows", ("conweave" | "hpcc") as peer, run, out, *payloads] if len(payloads) in (0, 2):
+            write_flows(peer, in_packets(read_flows(run), *map(int, payloads or (1, 1))), out)
+        case ["flows", ("htsim" | "laps") as peer, run, out, others, *payloads] if len(payloads) in (0, 2):
+            write_flows(peer, in_packets(read_flows(run), *map(int, payloads or (1, 1))), out, int(others))
+        case ["figures", ("conweave" | "hpcc" | "htsim" | "laps") as peer, *files] if files and len(files) % 2 == 0:
             figures(peer, zip(files[::2], files[1::2], strict=True))
         case _:
             sys.exit(__doc__)
