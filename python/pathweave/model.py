@@ -75,6 +75,8 @@ __all__ = [
     "EndToEndService",
     "Exchange",
     "External",
+    "FabricControl",
+    "FabricPace",
     "FatTreeTopology",
     "Fault",
     "FeedForward",
@@ -144,6 +146,7 @@ __all__ = [
     "Optimizer",
     "OrderGuards",
     "OwnPathSet",
+    "PacedFabricControl",
     "PacketGrantCost",
     "PacketsWindow",
     "Pairs",
@@ -699,6 +702,8 @@ class Credit(Table):
         demand: For what is granted: "target" (RCCC) at most what is missing to the pull target; "full" (EQDS) full
             grants while anything is missing, and ahead of all others a packet for each one that was trimmed; "arrivals"
             (NDP) a grant for each packet that arrives, whole or trimmed, as far as the target goes. Default "target".
+        fabric: Whether grants slow down where the fabric, not the receiver's link, is short: "off", or `{ paced = {}
+            }`, which is made for `switch.ecn.last_hop = "leave"`. Default "off".
         grant: Quanta of a grant, 1 to 65535 (RCCC: 64, which are 16 KiB). Default 64.
         idle: Whether those who want nothing are granted something while nobody else wants it, up to a window beyond
             their target: "on" (RCCC, EQDS) or "off". Default "on".
@@ -714,6 +719,7 @@ class Credit(Table):
     ask: Ask | None = None
     cost: GrantCost | None = None
     demand: Demand | None = None
+    fabric: FabricControl | None = None
     grant: int | None = None
     idle: IdleGrants | None = None
     pace: float | None = None
@@ -778,6 +784,44 @@ class External(Table):
     buffer: Size | None = None
     ndt: Ndt | None = None
     nsf: Nsf | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class PacedFabricControl(Table):
+    """All it grants is paced at a share of its link, which marks and trims lower and their absence raises.
+
+    Args:
+        paced: How the share of its link follows from what a receiver sees: uet-htsim's control of oversubscribed trees
+            (`oversubscribed_cc`, 40ccb05), whose numbers are the defaults.
+    """
+
+    paced: FabricPace | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class FabricPace(Table):
+    """How the share of its link follows from what a receiver sees: uet-htsim's control of oversubscribed trees
+    (`oversubscribed_cc`, 40ccb05), whose numbers are the defaults.
+
+    Args:
+        decrease: Of the share, for each marked packet in one above `marked` (0.5). Default 0.5.
+        every_rtts: Round trips of the idle network from one change to the next, give or take a quarter at random (1.5).
+            Default 1.5.
+        gain: Weight of the newest in that average (0.5). Default 0.5.
+        increase: Added to the share when there was neither too much marked nor anything trimmed before the last hop
+            (0.01); twice as much each time in a row while nothing at all is marked. Default 0.01.
+        least: The least share, above 0, at most 1: 0.9 over the oversubscription, as uet-htsim takes it (0.225, for
+            4:1). Far below that receivers grant too little: at 0.01 a permutation over 4:1 takes twice as long. Default
+            0.225.
+        marked: Share of marked packets that is still good, averaged (0.3). Default 0.3.
+    """
+
+    decrease: float | None = None
+    every_rtts: float | None = None
+    gain: float | None = None
+    increase: float | None = None
+    least: float | None = None
+    marked: float | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -3472,6 +3516,11 @@ EethPlace: TypeAlias = Literal["inside_mtu", "outside_mtu"]
 # "direct": All.
 # "pairwise": One a host: to the next host, then to the one after it, and so on.
 Exchange: TypeAlias = Literal["direct", "pairwise"]
+
+
+# What a receiver does about a fabric that cannot carry what it grants.
+# "off": Nothing.
+FabricControl: TypeAlias = Literal["off"] | PacedFabricControl
 
 
 # A scheduled fault. `at` is simulated time.
