@@ -17,10 +17,10 @@ use pathweave_datapath::{
     Access, CloseReason, ConnectError, Connection, ConnectionId, ConnectionState, Device, DeviceConfig,
     Driving, Event, Events, OpenError, PostError, Region, Registration, Remote, Slices, Status, WaitError,
 };
-use support::{PATIENCE, Pair, done, pattern, region_of, until};
+use support::{PATIENCE, Pair, done, loopback, pattern, region_of, until};
 
 fn config() -> DeviceConfig {
-    DeviceConfig { mtu_payload: 1_344, paths: 4, ..DeviceConfig::loopback() }
+    DeviceConfig { mtu_payload: 1_344, paths: 4, ..loopback() }
 }
 
 fn encrypted() -> DeviceConfig {

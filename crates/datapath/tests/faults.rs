@@ -11,10 +11,10 @@ use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{
     Access, CloseReason, Connection, Device, DeviceConfig, Opcode, PathState, Region, Remote, Status,
 };
-use support::{PATIENCE, Pair, done, pattern, region_of};
+use support::{PATIENCE, Pair, done, loopback, pattern, region_of};
 
 fn config() -> DeviceConfig {
-    DeviceConfig { mtu_payload: 1_344, paths: 8, ..DeviceConfig::loopback() }
+    DeviceConfig { mtu_payload: 1_344, paths: 8, ..loopback() }
 }
 
 /// All verbs, several at a time, byte by byte.

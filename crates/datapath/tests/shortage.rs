@@ -7,11 +7,12 @@
 mod support;
 
 use std::fs;
+use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pathweave_datapath::backend::SourcePorts;
-use pathweave_datapath::{Access, Device, DeviceConfig, OpenError};
+use pathweave_datapath::{Access, Device, DeviceConfig, Loops, OpenError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::{Pair, done, pattern, region_of};
 
@@ -79,11 +80,10 @@ fn with_few_descriptors_there_are_fewer_paths() {
     assert_eq!(Device::open(config()).unwrap().paths(), PATHS);
 }
 
-#[test]
+/// Runs this in a network namespace of its own, where the system gives away these ports only; not at all without the right to one.
 #[allow(clippy::print_stderr, reason = "says why a test is skipped")]
-fn with_few_ports_there_are_fewer_paths() {
-    let _alone = alone();
-    let elsewhere = std::thread::spawn(|| {
+fn with_ports(range: &'static str, test: impl FnOnce() + Send + 'static) {
+    let elsewhere = std::thread::spawn(move || {
         // SAFETY: changes the namespace of this thread alone, and of those that it starts.
         let isolated = unsafe { libc::unshare(libc::CLONE_NEWNET) } == 0;
         let is_up =
@@ -92,7 +92,16 @@ fn with_few_ports_there_are_fewer_paths() {
             eprintln!("skipped: no right to a network namespace, or no ip");
             return;
         }
-        fs::write("/proc/sys/net/ipv4/ip_local_port_range", "20001 20012").unwrap();
+        fs::write("/proc/sys/net/ipv4/ip_local_port_range", range).unwrap();
+        test();
+    });
+    elsewhere.join().unwrap();
+}
+
+#[test]
+fn with_few_ports_there_are_fewer_paths() {
+    let _alone = alone();
+    with_ports("20001 20012", || {
         // A port of which peers know and eleven paths, of which five are kept; then a port and five, of which two are.
         let server = Device::open(config()).unwrap();
         let client = Device::open(config()).unwrap();
@@ -105,5 +114,17 @@ fn with_few_ports_there_are_fewer_paths() {
         let refused = Device::open(ports(30_000)).err();
         assert!(matches!(refused, Some(OpenError::PortInUse { .. })), "{refused:?}");
     });
-    elsewhere.join().unwrap();
+}
+
+#[test]
+fn no_path_of_a_loop_takes_the_port_of_another() {
+    let _alone = alone();
+    with_ports("20001 20040", || {
+        let config = DeviceConfig { bind: "127.0.0.1:20001".parse().unwrap(), ..config() };
+        for _ in 0..20 {
+            let loops = Loops::open(&config, 3).expect("nobody else is here");
+            let ports: Vec<u16> = loops.addresses().iter().map(SocketAddr::port).collect();
+            assert_eq!(ports, [20_001, 20_002, 20_003]);
+        }
+    });
 }

@@ -7,20 +7,20 @@
 mod support;
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint};
+use pathweave_datapath::rdm::RdmEndpoint;
 use pathweave_datapath::secure::TransportType;
 use pathweave_datapath::{Access, ConnectionState, Device, DeviceConfig, OpenError, Region, Remote};
 use pathweave_units::{PathId, QpNum, Time};
 use pathweave_wire::{Body, Data, Operation, RdData, Segment};
 use support::peer::Peer;
-use support::{PATIENCE, region_of, until};
+use support::{PATIENCE, loopback, own_address, rdm_loopback, region_of, until};
 
 fn config() -> DeviceConfig {
-    DeviceConfig { mtu_payload: 1_344, paths: 2, ..DeviceConfig::loopback() }
+    DeviceConfig { mtu_payload: 1_344, paths: 2, ..loopback() }
 }
 
 /// Opens what may have to wait until somebody else has let go of the port.
@@ -34,10 +34,6 @@ fn open_again<T>(mut open: impl FnMut() -> Result<T, OpenError>) -> T {
             opened => return opened.unwrap(),
         }
     }
-}
-
-fn free_port() -> u16 {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A WRITE of 1,000 bytes of `byte`, all of it in one packet, the first of its queue pair.
@@ -116,7 +112,7 @@ fn message_of(peer: &Peer, byte: u8) -> Vec<u8> {
 
 #[test]
 fn datagrams_of_a_dead_association_are_no_message_of_its_successor() {
-    let mut config = RdmConfig::loopback();
+    let mut config = rdm_loopback();
     config.device.scheme = "erd".into();
     config.device.mtu_payload = 1_344;
     let mine = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -145,12 +141,12 @@ fn datagrams_of_a_dead_association_are_no_message_of_its_successor() {
 }
 
 /// Where the child process of the test below listens.
-const PORT: &str = "STALE_TEST_PORT";
+const ADDRESS: &str = "STALE_TEST_ADDRESS";
 const BYTES: usize = 100_000;
 
 /// A server: says its key, waits for a line, and says what its memory holds.
-fn serve(port: &str) {
-    let config = DeviceConfig { bind: format!("127.0.0.1:{port}").parse().unwrap(), ..config() };
+fn serve(address: &str) {
+    let config = DeviceConfig { bind: address.parse().unwrap(), ..config() };
     let server = Device::open(config).unwrap();
     let listener = server.listen().unwrap();
     let board = server.register(&Region::zeroed(BYTES).unwrap(), Access::WRITE).unwrap();
@@ -170,10 +166,10 @@ struct Server {
 }
 
 impl Server {
-    fn start(port: u16) -> Self {
+    fn start(address: SocketAddr) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["a_restarted_server_gets_nothing_of_its_former_life", "--exact", "--nocapture"])
-            .env(PORT, port.to_string())
+            .env(ADDRESS, address.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -209,19 +205,18 @@ impl Drop for Server {
 /// and another process of that machine connects to it.
 #[test]
 fn a_restarted_server_gets_nothing_of_its_former_life() {
-    if let Ok(port) = std::env::var(PORT) {
-        return serve(&port);
+    if let Ok(address) = std::env::var(ADDRESS) {
+        return serve(&address);
     }
-    let port = free_port();
-    let address = format!("127.0.0.1:{port}").parse().unwrap();
+    let address = SocketAddr::new(own_address(), 18_515);
     let former = Device::open(config()).unwrap();
-    let mut first = Server::start(port);
+    let mut first = Server::start(address);
     let rkey = first.says("KEY").parse().unwrap();
     let dead = former.connect(address).unwrap();
     first.kill();
     dead.write(1, region_of(&[0xaa; BYTES]).all(), Remote { address: 0, rkey }).unwrap();
 
-    let mut second = Server::start(port);
+    let mut second = Server::start(address);
     let rkey = second.says("KEY").parse().unwrap();
     let present = Device::open(config()).unwrap();
     let near = present.connect(address).unwrap();

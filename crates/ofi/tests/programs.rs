@@ -2,11 +2,12 @@
 
 #![allow(clippy::print_stderr, reason = "says why a test is skipped")]
 
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
 
 /// A folder with the library under the name that libfabric looks for.
 fn provider_folder() -> PathBuf {
@@ -102,7 +103,8 @@ fn fi_pingpong_over_several_addresses() {
     if is_missing("fi_pingpong") {
         return;
     }
-    let port = free_port().to_string();
+    let number = free_port();
+    let port = number.to_string();
     let common = ["-p", "pathweave", "-e", "rdm", "-I", "50", "-c", "-m", "tagged"];
     let mut server = at("fi_pingpong", "127.0.0.1,127.0.0.2")
         .args(common)
@@ -110,7 +112,7 @@ fn fi_pingpong_over_several_addresses() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_secs(1));
+    until_listening(number);
     let client = at("fi_pingpong", "127.0.0.1,127.0.0.3,127.0.0.4")
         .args(common)
         .args(["-P", &port, "127.0.0.1"])
@@ -122,8 +124,34 @@ fn fi_pingpong_over_several_addresses() {
     assert!(server.wait().unwrap().success());
 }
 
+/// A port below those that the system gives away by itself, which another test's socket may get at any time.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let start = 20_000 + std::process::id() as u16 % 10_000;
+    loop {
+        let port = start + NEXT.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Waits until a program listens on this port, without calling it.
+fn until_listening(port: u16) {
+    let listens = |table: &str| {
+        // sl, local address, remote address, state; 0A is TCP_LISTEN.
+        let text = std::fs::read_to_string(table).unwrap_or_default();
+        text.lines().any(|line| {
+            let mut words = line.split_whitespace().skip(1);
+            words.next().is_some_and(|local| local.ends_with(&format!(":{port:04X}")))
+                && words.nth(1) == Some("0A")
+        })
+    };
+    let give_up = Instant::now() + Duration::from_secs(60);
+    while !["/proc/net/tcp", "/proc/net/tcp6"].into_iter().any(listens) {
+        assert!(Instant::now() < give_up, "nobody listens on {port}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
@@ -132,11 +160,12 @@ fn fi_pingpong_with_and_without_tags() {
         return;
     }
     for mode in ["tagged", "msg"] {
-        let port = free_port().to_string();
+        let number = free_port();
+        let port = number.to_string();
         let common = ["-p", "pathweave", "-e", "rdm", "-I", "50", "-c", "-m", mode];
         let mut server =
             prepared("fi_pingpong").args(common).args(["-B", &port]).stdout(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_secs(1));
+        until_listening(number);
         let client = prepared("fi_pingpong").args(common).args(["-P", &port, "127.0.0.1"]).output().unwrap();
         let text = String::from_utf8_lossy(&client.stdout);
         assert!(client.status.success(), "{mode}: {text}{}", String::from_utf8_lossy(&client.stderr));

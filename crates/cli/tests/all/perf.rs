@@ -373,11 +373,10 @@ fn sockets_do_where_there_is_no_af_xdp() {
 #[test]
 fn who_does_not_answer_is_given_up() {
     let lab = Lab::new();
-    // A socket that takes packets and says nothing, and a port without one.
+    // A socket that takes packets and says nothing, and a port without one, of an address that nothing else uses.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let silent = silent.local_addr().map(|address| (silent, address.to_string())).unwrap();
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    for address in [silent.1.as_str(), &free] {
+    for address in [silent.1.as_str(), "127.0.9.9:18515"] {
         for command in [&["perf", "client"][..], &["ping"]] {
             let args = [command, &[address, "--insecure", "--timeout", "0.5"]].concat();
             refused(&lab, &args, &[address]);

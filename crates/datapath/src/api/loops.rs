@@ -1,7 +1,7 @@
 //! Several loops as one device.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -61,7 +61,9 @@ impl Loops {
     /// # Errors
     /// [`OpenError`]; also where `config.driving` is not [`Driving::Thread`].
     pub fn open(config: &DeviceConfig, loops: usize) -> Result<Self, OpenError> {
+        let mut held = hold_ports(config, loops);
         Loops::with_backends(config, loops, |config| {
+            drop(held.next());
             UdpBackend::open(&config.udp()).map_err(|(address, error)| OpenError::of_socket(address, error))
         })
     }
@@ -152,6 +154,18 @@ fn wait_at<'l, T, I: Iterator<Item = &'l Arc<Inner>>>(
     let deadline = Instant::now().checked_add(timeout);
     let first = loops().next().expect("there is a loop");
     first.wait(deadline, look).and_then(Option::transpose).map_err(WaitError::DeviceClosed)
+}
+
+/// Takes the ports of all loops, so that no path of a loop has that of another, whose turn is later; what is not to be had is
+/// told when the loop itself opens.
+fn hold_ports(config: &DeviceConfig, loops: usize) -> impl Iterator<Item = Vec<UdpSocket>> + use<> {
+    let of_loop = |index| {
+        let config = of_loop(config, index).ok()?;
+        let addresses = std::iter::once(config.bind).chain(config.also_bind);
+        let named = addresses.filter(|address| address.port() != 0);
+        Some(named.filter_map(|address| UdpSocket::bind(address).ok()).collect())
+    };
+    (0..loops.min(MOST_LOOPS)).map_while(of_loop).collect::<Vec<_>>().into_iter()
 }
 
 /// What a loop is opened with.

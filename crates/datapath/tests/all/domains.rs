@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{PATIENCE, Pair, region_of};
+use crate::support::{PATIENCE, Pair, loopback, region_of};
 use pathweave_datapath::{
     Access, ConnectError, Connection, Device, DeviceConfig, Region, RegisterError, Registration, Remote,
     Status,
@@ -11,7 +11,7 @@ use pathweave_datapath::{
 const BYTES: usize = 3_000;
 
 fn config() -> DeviceConfig {
-    DeviceConfig { mtu_payload: 1_344, paths: 2, ..DeviceConfig::loopback() }
+    DeviceConfig { mtu_payload: 1_344, paths: 2, ..loopback() }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Ends that differ: what they agree on is what every scheme uses, and who is beside them notices nothing.
 
-use crate::support::{PATIENCE, done, pattern, region_of};
+use crate::support::{PATIENCE, done, loopback, pattern, region_of};
 use pathweave_datapath::backend::{Cuts, Faults, Faulty, UdpBackend};
 use pathweave_datapath::secure::{ClusterKey, Protection, Refusal};
 use pathweave_datapath::{Access, ConnectError, Connection, Device, DeviceConfig, Region, Registration};
@@ -13,7 +13,7 @@ fn config(paths: u16) -> DeviceConfig {
         paths,
         protection: Protection::Encrypt,
         key: Some(ClusterKey::from_bytes([3; 32])),
-        ..DeviceConfig::loopback()
+        ..loopback()
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::support::liar::{Guise, Liar, caller};
 use crate::support::peer::Peer;
 use crate::support::raw::{self, Raw};
-use crate::support::{PATIENCE, Pair, done, pattern, region_of};
-use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint};
+use crate::support::{PATIENCE, Pair, done, loopback, pattern, rdm_loopback, region_of};
+use pathweave_datapath::rdm::RdmEndpoint;
 use pathweave_datapath::secure::TransportType;
 use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{Access, ConnectionState, Device, DeviceConfig, Driving, Region, Remote};
@@ -19,7 +19,7 @@ use pathweave_wire::{Ack, Body, Control, Data, Nack, NackReason, Notices, Operat
 const SEED: u64 = 20_261_121;
 
 fn config() -> DeviceConfig {
-    DeviceConfig { mtu_payload: 1_344, paths: 4, ..DeviceConfig::loopback() }
+    DeviceConfig { mtu_payload: 1_344, paths: 4, ..loopback() }
 }
 
 /// A write goes through, byte by byte.
@@ -235,7 +235,7 @@ fn a_member_that_lies_disturbs_no_datagrams_of_others() {
     for scheme in ["erd-uncontrolled", "erd"] {
         for protection in Protection::ALL {
             let context = format!("{scheme}, {protection}");
-            let mut config = RdmConfig::loopback();
+            let mut config = rdm_loopback();
             config.device.mtu_payload = 1_344;
             config.device.scheme = scheme.into();
             (config.device.protection, config.device.key) = (protection, Some(key.clone()));

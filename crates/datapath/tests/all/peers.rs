@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::support::endpoints::{open, stats};
-use crate::support::{PATIENCE, pattern, region_of, until_or};
+use crate::support::{PATIENCE, pattern, rdm_loopback, region_of, until_or};
 use pathweave_datapath::rdm::{Peer, RdmConfig, RdmEndpoint, RdmPeerState};
 use pathweave_datapath::{Driving, Region};
 
@@ -36,9 +36,9 @@ fn talk(near: &RdmEndpoint, far: &RdmEndpoint, salt: u64) {
 /// A client that only agrees on keys and goes, without a word: the next one finds room all the same.
 #[test]
 fn handshakes_alone_fill_no_table() {
-    let server = open(&RdmConfig { max_peers: 4, ..RdmConfig::loopback() });
+    let server = open(&RdmConfig { max_peers: 4, ..rdm_loopback() });
     for n in 0..12 {
-        let client = open(&RdmConfig::loopback());
+        let client = open(&rdm_loopback());
         let to = client.insert(server.local_addr()).expect("room");
         assert!(client.reach(to).is_ok(), "client {n}: {:?}", stats(&server));
     }
@@ -48,9 +48,9 @@ fn handshakes_alone_fill_no_table() {
 /// Clients that talk and go say so, and leave nothing.
 #[test]
 fn a_client_that_closes_is_forgotten() {
-    let server = open(&RdmConfig { max_peers: 4, ..RdmConfig::loopback() });
+    let server = open(&RdmConfig { max_peers: 4, ..rdm_loopback() });
     for n in 0..12 {
-        let client = open(&RdmConfig::loopback());
+        let client = open(&rdm_loopback());
         talk(&client, &server, n);
     }
     until_or(|| stats(&server).peers == 0, || format!("{:?}", server.peers()));
@@ -60,8 +60,8 @@ fn a_client_that_closes_is_forgotten() {
 /// Six that live share four places: each is forgotten when another needs its place, and met again, and no message is lost.
 #[test]
 fn more_peers_than_places_take_turns() {
-    let server = open(&RdmConfig { max_peers: 4, ..RdmConfig::loopback() });
-    let clients: Vec<RdmEndpoint> = (0..6).map(|_| open(&RdmConfig::loopback())).collect();
+    let server = open(&RdmConfig { max_peers: 4, ..rdm_loopback() });
+    let clients: Vec<RdmEndpoint> = (0..6).map(|_| open(&rdm_loopback())).collect();
     for round in 0..3 {
         for (n, client) in (0..).zip(&clients) {
             talk(client, &server, 10 * round + n);
@@ -76,7 +76,7 @@ fn more_peers_than_places_take_turns() {
         let peer = server.insert(address).expect("room");
         server.recv_from(peer, 1, Region::zeroed(10).expect("memory").all()).expect("room");
     }
-    let mut config = RdmConfig::loopback();
+    let mut config = rdm_loopback();
     config.device.connect_timeout = Duration::from_secs(2);
     let late = open(&config);
     let refused = late.reach(late.insert(server.local_addr()).expect("room"));
@@ -86,11 +86,11 @@ fn more_peers_than_places_take_turns() {
 /// One that was asked to go, does not answer, and is named again by the application keeps no place from others.
 #[test]
 fn one_that_does_not_answer_blocks_nobody() {
-    let server = open(&RdmConfig { max_peers: 3, ..RdmConfig::loopback() });
-    let mut config = RdmConfig::loopback();
+    let server = open(&RdmConfig { max_peers: 3, ..rdm_loopback() });
+    let mut config = rdm_loopback();
     config.device.driving = Driving::Caller;
     let silent = open(&config);
-    let clients: Vec<RdmEndpoint> = (0..4).map(|_| open(&RdmConfig::loopback())).collect();
+    let clients: Vec<RdmEndpoint> = (0..4).map(|_| open(&rdm_loopback())).collect();
     let reaches = |client: &RdmEndpoint| client.reach(client.insert(server.local_addr()).expect("room"));
     // Nobody drives it after this.
     reaches(&silent).expect("there is room");
@@ -109,8 +109,8 @@ fn one_that_does_not_answer_blocks_nobody() {
 /// Both ends forget each other after a while of silence, and meet again; names mean the same throughout.
 #[test]
 fn idle_peers_are_forgotten_and_their_names_are_not() {
-    let config = RdmConfig { peer_idle: Duration::from_millis(100), ..RdmConfig::loopback() };
-    let (near, far) = (open(&config), open(&RdmConfig::loopback()));
+    let config = RdmConfig { peer_idle: Duration::from_millis(100), ..rdm_loopback() };
+    let (near, far) = (open(&config), open(&rdm_loopback()));
     let to = near.insert(far.local_addr()).expect("room");
     assert_eq!(near.peers().expect("its loop runs")[0].state, RdmPeerState::Known);
     for round in 0..3 {
@@ -133,7 +133,7 @@ fn idle_peers_are_forgotten_and_their_names_are_not() {
 
 #[test]
 fn peers_are_listed_and_removed() {
-    let mut config = RdmConfig::loopback();
+    let mut config = rdm_loopback();
     config.unexpected_bytes = 1_000;
     let (near, far) = (open(&config), open(&config));
     let to = near.insert(far.local_addr()).expect("room");
@@ -160,7 +160,7 @@ fn peers_are_listed_and_removed() {
 /// lost, doubled or failed.
 #[test]
 fn no_message_is_lost_for_a_peer_that_is_forgotten() {
-    let config = RdmConfig { peer_idle: Duration::from_millis(10), ..RdmConfig::loopback() };
+    let config = RdmConfig { peer_idle: Duration::from_millis(10), ..rdm_loopback() };
     let (near, far) = (open(&config), open(&config));
     let ends = [(&near, near.insert(far.local_addr())), (&far, far.insert(near.local_addr()))];
     let mut rng = pathweave_units::Rng::for_component(20_261_122, "pauses", 0);
@@ -193,7 +193,7 @@ fn no_message_is_lost_for_a_peer_that_is_forgotten() {
 /// Messages that nobody has asked for outlive their senders, and take no places of peers.
 #[test]
 fn what_the_gone_have_left_takes_no_place_and_is_not_lost() {
-    let config = RdmConfig { max_peers: 4, peer_idle: Duration::from_millis(50), ..RdmConfig::loopback() };
+    let config = RdmConfig { max_peers: 4, peer_idle: Duration::from_millis(50), ..rdm_loopback() };
     let server = open(&config);
     let mut senders = vec![];
     let send = |client: &RdmEndpoint, salt: u64| {
@@ -202,7 +202,7 @@ fn what_the_gone_have_left_takes_no_place_and_is_not_lost() {
         assert_eq!(client.wait(PATIENCE).expect("a completion").result(), Ok(3_000), "message {salt}");
     };
     for salt in 0..12 {
-        let client = open(&RdmConfig::loopback());
+        let client = open(&rdm_loopback());
         send(&client, salt);
         senders.push(client.local_addr());
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::endpoints::{open, stats};
-use crate::support::{PATIENCE, pattern, region_of, until_or};
+use crate::support::{PATIENCE, pattern, rdm_loopback, region_of, until_or};
 use pathweave_datapath::rdm::{RdmConfig, RdmEndpoint};
 use pathweave_datapath::{Opcode, Region, Status};
 
@@ -48,20 +48,20 @@ fn waits_for_its_receive(config: &RdmConfig, len: usize, a_while: Duration) {
 
 #[test]
 fn a_message_waits_for_its_receive() {
-    let config = RdmConfig { unexpected_bytes: 70_000, ..RdmConfig::loopback() };
+    let config = RdmConfig { unexpected_bytes: 70_000, ..rdm_loopback() };
     waits_for_its_receive(&config, 8 << 20, Duration::from_secs(2));
 }
 
 /// With the bound that is the default.
 #[test]
 fn a_message_of_100_mb_waits_for_its_receive() {
-    waits_for_its_receive(&RdmConfig::loopback(), 100_000_000, Duration::from_millis(500));
+    waits_for_its_receive(&rdm_loopback(), 100_000_000, Duration::from_millis(500));
 }
 
 /// One TCP connection for three peers, so that each is broken again and again while messages wait and are told to come.
 #[test]
 fn waiting_outlasts_side_channels_that_break() {
-    let config = RdmConfig { unexpected_bytes: 20_000, side_channels: 1, ..RdmConfig::loopback() };
+    let config = RdmConfig { unexpected_bytes: 20_000, side_channels: 1, ..rdm_loopback() };
     let hub = open(&config);
     let others: Vec<RdmEndpoint> = (0..3).map(|_| open(&config)).collect();
     let len = 200_000;
@@ -91,7 +91,7 @@ fn waiting_outlasts_side_channels_that_break() {
 
 #[test]
 fn a_message_that_waits_fails_when_its_peer_is_gone() {
-    let mut config = RdmConfig { unexpected_bytes: 20_000, ..RdmConfig::loopback() };
+    let mut config = RdmConfig { unexpected_bytes: 20_000, ..rdm_loopback() };
     config.device.peer_timeout = Duration::from_millis(600);
     let (near, far) = (open(&config), open(&config));
     let to = near.insert(far.local_addr()).expect("room");
@@ -108,7 +108,7 @@ fn a_message_that_waits_fails_when_its_peer_is_gone() {
 /// The sender goes: nothing of its message is kept, and the receive that comes takes another.
 #[test]
 fn a_sender_that_goes_while_it_waits_leaves_nothing() {
-    let mut config = RdmConfig { unexpected_bytes: 40_000, ..RdmConfig::loopback() };
+    let mut config = RdmConfig { unexpected_bytes: 40_000, ..rdm_loopback() };
     config.device.peer_timeout = Duration::from_millis(600);
     let (near, far) = (open(&config), open(&config));
     let to = near.insert(far.local_addr()).expect("room");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{PATIENCE, done};
+use crate::support::{PATIENCE, done, loopback};
 use pathweave_datapath::{Connection, Device, DeviceConfig, Driving, Region};
 
 enum Event {
@@ -11,10 +11,10 @@ enum Event {
 }
 
 fn a_server_of_one_thread(driving: Driving) {
-    let server = Device::open(DeviceConfig { driving, ..DeviceConfig::loopback() }).unwrap();
+    let server = Device::open(DeviceConfig { driving, ..loopback() }).unwrap();
     let address = server.local_addr();
     let client = move |salt: u8| {
-        let device = Device::open(DeviceConfig::loopback()).unwrap();
+        let device = Device::open(loopback()).unwrap();
         let connection = device.connect(address).unwrap();
         for round in 0..3 {
             let inbox = Region::zeroed(1).unwrap();
@@ -80,7 +80,7 @@ fn driven_by_whoever_waits_or_the_thread() {
 
 #[test]
 fn waiting_for_nothing_ends() {
-    let device = Device::open(DeviceConfig::loopback()).unwrap();
+    let device = Device::open(loopback()).unwrap();
     assert!(device.wait_until(Duration::from_millis(1), || None::<()>).unwrap().is_none());
     assert_eq!(device.wait_until(Duration::ZERO, || Some(7)).unwrap(), Some(7));
     let pair = crate::support::Pair::new();

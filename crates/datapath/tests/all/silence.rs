@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{PATIENCE, pattern, region_of};
-use pathweave_datapath::rdm::{Peer, RdmCompletion, RdmConfig, RdmEndpoint};
+use crate::support::{PATIENCE, pattern, rdm_loopback, region_of};
+use pathweave_datapath::rdm::{Peer, RdmCompletion, RdmEndpoint};
 use pathweave_datapath::{Driving, Opcode, Region, Status};
 
 /// An end with a thread of its own, and one that does nothing unless it is called.
@@ -17,7 +17,7 @@ struct Ends {
 impl Ends {
     /// That have agreed on keys.
     fn met() -> Self {
-        let mut config = RdmConfig::loopback();
+        let mut config = rdm_loopback();
         config.device.peer_timeout = Duration::from_millis(600);
         let near = RdmEndpoint::open(config.clone()).expect("an endpoint");
         config.device.driving = Driving::Caller;
@@ -108,7 +108,7 @@ fn a_message_of_a_peer_that_hangs_lets_its_receive_go() {
     }
     assert!(arrived() < len as u64 && ends.near.poll().is_none());
     // The receive waits for the next message, whoever sends it.
-    let third = RdmEndpoint::open(RdmConfig::loopback()).expect("an endpoint");
+    let third = RdmEndpoint::open(rdm_loopback()).expect("an endpoint");
     let to_near = third.insert(ends.near.local_addr()).expect("room");
     third.send(2, to_near, region_of(b"hello").all()).expect("room");
     let done = ends.wait_near();
@@ -119,7 +119,7 @@ fn a_message_of_a_peer_that_hangs_lets_its_receive_go() {
 /// A long message to a peer that has nothing to say while it arrives: it answers when it is asked whether it is there.
 #[test]
 fn a_peer_that_has_nothing_to_say_is_not_taken_for_dead() {
-    let mut config = RdmConfig::loopback();
+    let mut config = rdm_loopback();
     config.device.peer_timeout = Duration::from_millis(600);
     // 4 MB take 1.3 s.
     config.device.line_rate = pathweave_units::Rate::from_mbps(25);

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::{PATIENCE, Pair, done, region_of, until};
+use crate::support::{PATIENCE, Pair, done, loopback, region_of, until};
 use pathweave_datapath::{
     Access, Connection, Device, DeviceConfig, Driving, Event, Events, Region, Turned, WaitError,
 };
 
 fn open(driving: Driving) -> Device {
-    Device::open(DeviceConfig { driving, ..DeviceConfig::loopback() }).expect("a device")
+    Device::open(DeviceConfig { driving, ..loopback() }).expect("a device")
 }
 
 fn pair() -> Pair {

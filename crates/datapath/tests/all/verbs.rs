@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{PATIENCE, Pair, done, pattern, region_of};
+use crate::support::{PATIENCE, Pair, done, loopback, pattern, region_of};
 use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{
     Access, CloseReason, ConfigError, ConnectError, ConnectionState, Device, DeviceConfig, Driving, Opcode,
@@ -12,7 +12,7 @@ use pathweave_datapath::{
 const MTU: usize = 1_344;
 
 fn config() -> DeviceConfig {
-    DeviceConfig { mtu_payload: MTU as u16, paths: 8, ..DeviceConfig::loopback() }
+    DeviceConfig { mtu_payload: MTU as u16, paths: 8, ..loopback() }
 }
 
 const SIZES: [usize; 7] = [0, 1, MTU - 1, MTU, MTU + 1, 100_000, 1 << 20];

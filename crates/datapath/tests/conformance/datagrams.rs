@@ -15,7 +15,7 @@ use pathweave_units::{Duration as Span, HostId, QpNum, Rng, Time};
 use pathweave_wire::{Datagram, Framing, Segment};
 
 use crate::simulated::{Carrier, environment};
-use crate::support::PATIENCE;
+use crate::support::{PATIENCE, rdm_loopback};
 use crate::world::{
     DATAGRAM_SCHEME, Done, End, MTU, Order, PATHS, Request, Setup, Told, Troubles, Verb, World,
 };
@@ -142,7 +142,7 @@ impl<T: Told> World for RealDatagrams<T> {
 
     fn open(setup: &Setup) -> Self {
         let cuts = Cuts::default();
-        let mut config = RdmConfig { delivery: T::DELIVERY, ..RdmConfig::loopback() };
+        let mut config = RdmConfig { delivery: T::DELIVERY, ..rdm_loopback() };
         (config.device.mtu_payload, config.device.paths) = (MTU as u16, PATHS);
         (config.device.scheme, config.device.peer_timeout) = (DATAGRAM_SCHEME.into(), setup.peer_timeout);
         let open = |seed| {

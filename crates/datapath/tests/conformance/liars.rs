@@ -19,7 +19,7 @@ use pathweave_units::Rng;
 use crate::soak::{GROWTH_KIB, draw, median, number, resident_kib};
 use crate::support::liar::{Guise, Liar, caller, stranger};
 use crate::support::raw::{self, Raw};
-use crate::support::{PATIENCE, done, pattern, region_of};
+use crate::support::{PATIENCE, done, loopback, pattern, rdm_loopback, region_of};
 
 /// Longest honest message, in bytes.
 const LONGEST: u32 = 200_000;
@@ -274,7 +274,7 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
         peer_timeout: Duration::from_secs(10),
         connect_timeout: PATIENCE,
         seed: Some(seed),
-        ..DeviceConfig::loopback()
+        ..loopback()
     };
     let backend = UdpBackend::open(&config.udp()).expect("sockets");
     let attacked = Device::with_backend(config.clone(), Faulty::new(backend, faults, Cuts::default(), seed));
@@ -290,7 +290,7 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
     let open_to_liars =
         attacked.register(&Region::zeroed(20_000).unwrap(), Access::READ_WRITE).expect("a key");
     let mut datagrams =
-        RdmConfig { peer_idle: REMEMBERED, unexpected_bytes: UNEXPECTED_BYTES, ..RdmConfig::loopback() };
+        RdmConfig { peer_idle: REMEMBERED, unexpected_bytes: UNEXPECTED_BYTES, ..rdm_loopback() };
     datagrams.device =
         DeviceConfig { paths: RdmConfig::DEFAULT_PATHS, scheme: RdmConfig::DEFAULT_SCHEME.into(), ..config };
     let backend = UdpBackend::open(&datagrams.device.udp()).expect("sockets");

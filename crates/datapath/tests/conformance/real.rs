@@ -9,7 +9,7 @@ use pathweave_datapath::{
     Access, Connection, Device, DeviceConfig, Listener, Region, Registration, Status, Unprotected, WaitError,
 };
 
-use crate::support::PATIENCE;
+use crate::support::{PATIENCE, loopback};
 use crate::world::{Done, End, Key, MTU, PATHS, Request, Restarts, SCHEME, Setup, Troubles, Verb, World};
 
 /// Where both ends are, and what carries packets between them.
@@ -38,7 +38,7 @@ impl Wires for Loopback {
         Loopback
     }
     fn address(&self, _end: End) -> SocketAddr {
-        DeviceConfig::loopback().bind
+        loopback().bind
     }
     fn at<T: Send>(&self, _end: End, work: impl FnOnce() -> T + Send) -> T {
         work()
@@ -84,7 +84,7 @@ fn open<W: Wires>(
         keepalive: setup.peer_timeout / 4,
         connect_timeout: PATIENCE,
         seed: Some(setup.seed + number),
-        ..DeviceConfig::loopback()
+        ..loopback()
     };
     let device = wires.at(end, || {
         let backend = wires.backend(end, &config);

@@ -6,13 +6,39 @@ pub(crate) mod liar;
 pub(crate) mod peer;
 pub(crate) mod raw;
 
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use pathweave_datapath::backend::{Cuts, Faults, Faulty, UdpBackend};
+use pathweave_datapath::rdm::RdmConfig;
 use pathweave_datapath::{Access, Connection, Device, DeviceConfig, Listener, Region, Registration, Status};
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An address of loopback of its own for each caller: a port let go of is free still when it is opened again, and packets
+/// to who is gone reach no other test.
+pub(crate) fn own_address() -> IpAddr {
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let [high, low] = (TAKEN.fetch_add(1, Ordering::Relaxed) + 1).to_be_bytes();
+    let process = std::process::id() as u8 | 0x80;
+    IpAddr::V4(Ipv4Addr::new(127, process, high, low))
+}
+
+/// [`DeviceConfig::loopback`] at an address of its own.
+pub(crate) fn loopback() -> DeviceConfig {
+    let mut config = DeviceConfig::loopback();
+    config.bind.set_ip(own_address());
+    config
+}
+
+/// [`RdmConfig::loopback`] at an address of its own.
+pub(crate) fn rdm_loopback() -> RdmConfig {
+    let mut config = RdmConfig::loopback();
+    config.device.bind.set_ip(own_address());
+    config
+}
 
 /// Both ends.
 pub(crate) struct Pair {
@@ -25,7 +51,7 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn new() -> Self {
-        Pair::with(&DeviceConfig::loopback())
+        Pair::with(&loopback())
     }
 
     pub(crate) fn with(config: &DeviceConfig) -> Self {

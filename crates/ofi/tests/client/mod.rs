@@ -35,7 +35,9 @@ pub fn environment() {
             if std::env::var_os("PATHWEAVE_PROTECTION").is_none() {
                 std::env::set_var("PATHWEAVE_PROTECTION", "insecure");
             }
-            std::env::set_var("PATHWEAVE_IFACE", "lo");
+            if std::env::var_os("PATHWEAVE_ADDRESS").is_none() {
+                std::env::set_var("PATHWEAVE_IFACE", "lo");
+            }
             std::env::set_var("PATHWEAVE_PATHS", "4");
         }
         if std::env::var_os(NO_COPIES).is_some() {
@@ -563,6 +565,8 @@ pub fn receive_for_ever() {
 pub fn other_process(variables: &[(&str, &str)]) -> (std::process::Child, [u8; 16]) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "a_process_that_receives", "--nocapture"]);
+    // It sets that itself, unless it is to be at an address.
+    command.env_remove("PATHWEAVE_IFACE");
     command.envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
