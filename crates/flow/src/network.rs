@@ -79,6 +79,8 @@ pub(crate) struct Network<'a> {
     detail: Detail,
     /// The share of the capacity of links that is used.
     pub(crate) efficiency: f64,
+    /// By egress port: that at the other end of the link.
+    other_end: Vec<PortId>,
     /// By egress port.
     pub(crate) resource_of: Vec<ResourceId>,
     /// By resource: whether it is the port of a switch, where queues are.
@@ -146,11 +148,14 @@ impl<'a> Network<'a> {
         if let Some(Folded { classes, .. }) = &folding {
             (0..).zip(&mut gauges).for_each(|(class, gauge)| gauge.capacity *= classes.part(class));
         }
+        let ports = ways.ports().ports(topology.nodes() - 1).end;
+        let other_end = (0..ports).map(|port| other_end(&ways, topology, port)).collect();
         let mut network = Network {
             ways,
             topology,
             detail,
             efficiency,
+            other_end,
             resource_of: Vec::new(),
             at_switch: Vec::new(),
             capacity: Vec::new(),
@@ -249,7 +254,7 @@ impl<'a> Network<'a> {
     }
 
     fn find_pairs(&mut self) {
-        let Network { ways, topology, walker, wanted, resource_of, folding, .. } = self;
+        let Network { ways, topology, walker, wanted, resource_of, folding, other_end, .. } = self;
         self.pairs.clear();
         self.index.clear();
         self.profiles.clear();
@@ -265,7 +270,7 @@ impl<'a> Network<'a> {
                     if node == src.0 {
                         add(&mut pair.first, number(node, port), share);
                     } else if peer == dst.0 {
-                        add(&mut pair.last, number(peer, other_end(ways, topology, port)), share);
+                        add(&mut pair.last, number(peer, other_end[port as usize]), share);
                     } else if resource != NONE {
                         match pair.between.iter_mut().find(|known| known.resource == resource) {
                             Some(known) => known.all += share,
@@ -347,7 +352,7 @@ impl<'a> Network<'a> {
         amounts: &[(f64, f64)],
         mut body: impl FnMut(PortId, PortId, (f64, f64)),
     ) {
-        let Network { ways, walker, wanted, topology, .. } = self;
+        let Network { ways, walker, wanted, other_end, .. } = self;
         ways.with_capacities(|capacities| {
             for ((&(spread, ..), &(src, dst)), amounts) in wanted.iter().zip(amounts) {
                 if amounts.0 == 0.0 {
@@ -357,7 +362,7 @@ impl<'a> Network<'a> {
                 for &(port, share) in &walker.crossed {
                     let (node, peer) = ways.ends(port);
                     if node != src.0 && peer != dst.0 {
-                        let back = other_end(ways, topology, port);
+                        let back = other_end[port as usize];
                         body(port, back, (amounts.0 * share, amounts.1 * share));
                     }
                 }
@@ -367,7 +372,7 @@ impl<'a> Network<'a> {
 
     /// The egress port at the other end of the link.
     pub(crate) fn other_end(&self, port: PortId) -> PortId {
-        other_end(&self.ways, self.topology, port)
+        self.other_end[port as usize]
     }
 }
 

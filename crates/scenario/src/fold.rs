@@ -26,7 +26,8 @@ pub(crate) fn check(scenario: &Scenario, graph: &MessageGraph) -> Result<(), Dia
         return Ok(());
     }
     let why = obstacle(scenario).unwrap_or_else(|| {
-        "the kinds of workload whose ranks can be alike are \"simai\" and \"transformer\"".to_owned()
+        "the kinds of workload whose ranks can be alike are \"collective\", \"simai\" and \"transformer\""
+            .to_owned()
     });
     let finding =
         Diagnostic::new(FieldPath::root().key("run").key("fold"), format!("no ranks are run once: {why}"));

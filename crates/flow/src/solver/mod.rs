@@ -67,8 +67,8 @@ struct Flow {
 #[derive(Clone, Debug)]
 struct Resource {
     capacity: f64,
-    /// The other direction, whose flows' acknowledgements it carries.
-    reverse: ResourceId,
+    /// The other direction, which carries the acknowledgements of its flows: itself where both are one that stands for them.
+    reverse: Option<ResourceId>,
     level: f64,
     load: f64,
     acks: f64,
@@ -114,7 +114,7 @@ impl Solver {
         let id = self.resources.len() as ResourceId;
         self.resources.push(Resource {
             capacity,
-            reverse: id,
+            reverse: None,
             level: f64::INFINITY,
             load: 0.0,
             acks: 0.0,
@@ -130,8 +130,8 @@ impl Solver {
 
     /// Two resources are the directions of a link.
     pub(crate) fn join(&mut self, a: ResourceId, b: ResourceId) {
-        self.resources[a as usize].reverse = b;
-        self.resources[b as usize].reverse = a;
+        self.resources[a as usize].reverse = Some(b);
+        self.resources[b as usize].reverse = Some(a);
     }
 
     /// Removes all resources. There must be no flow.
@@ -276,7 +276,7 @@ impl Solver {
             if unlimited && overloaded {
                 self.mark(resource);
             }
-            if acks > 0.0 && reverse != resource {
+            if let Some(reverse) = reverse.filter(|_| acks > 0.0) {
                 let back = &mut self.resources[reverse as usize];
                 back.acks = (back.acks + share * change * acks).max(0.0);
                 if (back.room() - back.seen).abs() > EPSILON * back.capacity {

@@ -13,14 +13,17 @@ pub(crate) struct Demand {
 /// The max-min fair rates of flows: all grow alike until a limit or a full resource stops some, and so on. Acknowledgements
 /// are taken off capacities, `reverse` tells of which; as rates decide on them and they on rates, that is repeated until nothing
 /// moves.
-pub(crate) fn water_filling(demands: &[Demand], capacities: &[f64], reverse: &[ResourceId]) -> Vec<f64> {
+pub(crate) fn water_filling(
+    demands: &[Demand],
+    capacities: &[f64],
+    reverse: &[Option<ResourceId>],
+) -> Vec<f64> {
     let mut rates = vec![0.0; demands.len()];
     for _ in 0..200 {
         let mut room = capacities.to_vec();
         for (demand, rate) in demands.iter().zip(&rates) {
             for used in &demand.uses {
-                let back = reverse[used.resource as usize];
-                if back != used.resource {
+                if let Some(back) = reverse[used.resource as usize] {
                     room[back as usize] -= used.share * rate * demand.acks;
                 }
             }

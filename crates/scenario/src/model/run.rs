@@ -18,9 +18,9 @@ pub struct RunConfig {
     /// for some seconds: one number is fitted on half of the messages, and the error on the others is in the label.
     #[serde(skip_serializing_if = "Calibrate::is_off")]
     pub calibrate: Calibrate,
-    /// Ranks of training jobs ("simai", "transformer") in a run of flows that the network and the job treat alike: "auto"
-    /// (default) runs them once where the job has more than 4 million messages and computations, "always" does in every
-    /// job, "never" in none. Needs one workload without stragglers or faults, and a scheme that spreads its packets.
+    /// Ranks of collectives and training jobs ("collective", "simai", "transformer") in a run of flows that the network and the
+    /// job treat alike: "auto" (default) runs them once where there are more than 4 million messages and computations, "always"
+    /// does everywhere, "never" nowhere. Needs one workload without stragglers or faults, and a scheme that spreads its packets.
     #[serde(skip_serializing_if = "Fold::is_auto")]
     pub fold: Fold,
     /// Simulated time at which the run ends whatever is left to do. Absent: when all is done.

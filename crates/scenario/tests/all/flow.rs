@@ -355,6 +355,39 @@ fn alike_ranks_that_are_run_once_take_as_long_and_load_all_links() {
 }
 
 #[test]
+fn a_collective_whose_ranks_are_alike_takes_as_long_and_loads_all_links() {
+    // Groups of two leaves: exchange the four groups, and the leaves of each. Groups with a host of each leaf: everybody is alike.
+    for (operation, placement, spines, order) in [
+        ("all-reduce", "consecutive", 4, 8),
+        ("all-to-all", "consecutive", 1, 8),
+        ("all-to-all", "strided", 2, 32),
+    ] {
+        let text = format!(
+            "scheme = \"udmp\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 8\nspines = {spines}\nhosts_per_leaf = 4\n\
+             [[workload]]\nkind = \"collective\"\noperation = \"{operation}\"\ngroup_size = 8\n\
+             placement = \"{placement}\"\nsize = \"4MB\"\nrepetitions = 2\ncompute = \"20us\"\n"
+        );
+        let whole = flows(&text, &[]);
+        let folded = flows(&text, &["run.fold=always"]);
+        assert_eq!((whole.info.stands_for, folded.info.stands_for), (None, Some(order)));
+        assert_eq!(whole.flows.len(), order as usize * folded.flows.len());
+        let time = |result: &RunResult| {
+            assert_eq!(result.info.ended, EndReason::Completed);
+            result.jobs.iter().map(|job| job.finish_ps.expect("it ended")).max().expect("jobs") as f64
+        };
+        let error = time(&folded) / time(&whole) - 1.0;
+        assert!(error.abs() < 0.002, "{operation} over {spines} spines: {error}");
+        for (all, once) in whole.links.iter().zip(&folded.links) {
+            let (all, once) = (all.tx_bytes as f64, once.tx_bytes as f64);
+            assert!(
+                (once - all).abs() < 0.005 * all + 1.0,
+                "{operation}, {spines} spines: {once} and not {all} bytes"
+            );
+        }
+    }
+}
+
+#[test]
 fn what_tells_ranks_apart_runs_all_of_them() {
     let text = "scheme = \"ecmp\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 8\n\
                 [[workload]]\nkind = \"simai\"\nfile = \"moe-9216gpu\"\ngpus = 32\nep = 2\npp = 2\nmicrobatches = 1\n\
@@ -377,7 +410,7 @@ fn what_tells_ranks_apart_runs_all_of_them() {
     let error = refusal(text, &torn);
     assert!(error.contains("workload[0].gpus") && error.contains("leaves both the network"), "{error}");
     let star = format!("scheme = \"udmp\"\n{STAR}{}", messages(&[(0, 1, 1, 0)]));
-    assert!(refusal(&star, &["run.fold=always"]).contains("\"simai\" and \"transformer\""));
+    assert!(refusal(&star, &["run.fold=always"]).contains("\"collective\", \"simai\" and"));
 }
 
 /// An all-to-all of which packets of the beginning are run: what they took on messages that were held out is in the label.

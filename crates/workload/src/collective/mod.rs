@@ -13,6 +13,7 @@ mod folded;
 mod halving;
 mod hierarchical;
 mod plan;
+mod put;
 mod ring;
 #[cfg(test)]
 mod tests;
@@ -23,9 +24,10 @@ pub(crate) use all_to_all::{direct_unless, pairwise_unless};
 pub use choice::Algorithms;
 pub(crate) use choice::{chunk, eight};
 pub(crate) use cut::Cut;
-pub(crate) use folded::Folded;
+use folded::Folded;
 pub use plan::Operation;
 pub(crate) use plan::Plan;
+pub(crate) use put::{Ranks, Through};
 pub(crate) use wires::{Sizes, Wires};
 
 use crate::error::WorkloadError;

@@ -9,7 +9,7 @@ use super::fold::Alike;
 use super::layout::Layout;
 use super::{SimAi, count, fold};
 use crate::builder::{Draft, Stream};
-use crate::collective::{Folded, Plan, Wires};
+use crate::collective::{Plan, Ranks, Through};
 use crate::error::WorkloadError;
 use crate::files::{SimAiComm, SimAiFile, SimAiPhase, Span};
 use crate::fold::Fold;
@@ -18,9 +18,6 @@ use crate::sink::Sink;
 
 /// Label of connections between stages; those of collectives have the number of their span.
 const STAGES: u32 = 4;
-
-/// What a rank sends and receives of a collective, with when it knows.
-type Through = Vec<(Draft, Moment)>;
 
 /// An iteration under way.
 struct Play<'a, 's> {
@@ -211,27 +208,14 @@ impl Play<'_, '_> {
                 Span::Ep => 2,
                 Span::DpEp => 3,
             };
-            if self.alike.order() > 1 {
-                let place = |gpu: usize| gpus.binary_search(&gpu).expect("groups are carried to themselves");
-                let alike: Vec<usize> =
-                    gpus.iter().map(|&gpu| place(self.alike.representative(gpu))).collect();
-                let ready: Vec<Option<Draft>> = gpus.iter().map(|&gpu| self.last[gpu]).collect();
-                let mut wires = Folded::new(self.out, (&hosts, &alike), &ready, plan.sizes(), Some(self.job));
-                wires.stream = stream;
-                plan.run(&mut wires)?;
-                let through = gpus.into_iter().zip(wires.through);
-                all.extend(through.filter(|(gpu, _)| self.alike.is_played(*gpu)));
-                continue;
-            }
-            let ready: Vec<Draft> =
-                gpus.iter().map(|&gpu| self.last[gpu].expect("a collective follows a computation")).collect();
-            let mut wires = Wires::new(self.out, &hosts, &ready, plan.sizes(), Some(self.job));
-            wires.stream = stream;
-            plan.run(&mut wires)?;
-            // Whoever waits for a delivery at the sender knows of it with its completion.
-            let delivered =
-                |through: Vec<Draft>| through.into_iter().map(|task| (task, Moment::Delivery)).collect();
-            all.extend(gpus.into_iter().zip(wires.through.into_iter().map(delivered)));
+            let place = |gpu: usize| gpus.binary_search(&gpu).expect("groups are carried to themselves");
+            let alike: Option<Vec<usize>> = (self.alike.order() > 1)
+                .then(|| gpus.iter().map(|&gpu| place(self.alike.representative(gpu))).collect());
+            let ready: Vec<Option<Draft>> = gpus.iter().map(|&gpu| self.last[gpu]).collect();
+            let ranks =
+                Ranks { members: &hosts, alike: alike.as_deref(), ready: &ready, stream, job: self.job };
+            let through = plan.put(self.out, ranks)?;
+            all.extend(gpus.into_iter().zip(through).filter(|(gpu, _)| self.alike.is_played(*gpu)));
         }
         Ok(all)
     }

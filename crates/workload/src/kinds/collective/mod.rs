@@ -1,14 +1,18 @@
 //! Collectives, each by the algorithms that libraries have for it.
 
+mod fold;
+
 use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
+use self::fold::Alike;
 use super::members::{Placement, listed_or_groups};
 use crate::algorithm::Algorithm;
 use crate::builder::Draft;
-use crate::collective::{Operation, Plan, Wires, chunk, eight};
+use crate::collective::{Operation, Plan, Ranks, chunk, eight};
 use crate::counts::Counts;
 use crate::error::WorkloadError;
+use crate::fold::Fold;
 use crate::sink::{Generate, Sink};
 
 /// Groups of hosts that run a collective, as NCCL and MPI do them. Each round of each group is a job, of which results
@@ -82,7 +86,9 @@ impl Generate for Collective {
             }
             expected += (plan.messages() + 2.0 * group.len() as f64) * f64::from(self.repetitions);
         }
-        out.check_count(expected)?;
+        let alike = self.alike(out, &groups, expected)?;
+        let order = alike.map_or(1, |alike| alike.order);
+        out.check_count(expected / order as f64)?;
         let mut known: Vec<(usize, Counts)> = Vec::new();
         for ranks in groups.iter().map(Vec::len) {
             let counts = match known.iter().find(|(of, _)| *of == ranks) {
@@ -97,15 +103,27 @@ impl Generate for Collective {
             };
             all.add(counts.times(u64::from(self.repetitions - 1)));
         }
-        out.check_dependencies(all.dependencies as f64)?;
-        for (number, members) in groups.iter().enumerate() {
-            let mut ready: Vec<Draft> = Vec::new();
+        out.check_dependencies(all.dependencies as f64 / order as f64)?;
+        for (number, members) in groups.iter().take(alike.map_or(groups.len(), |of| of.groups)).enumerate() {
+            let alike = alike.map(|alike| alike.ranks(members.len()));
+            let mut ready = vec![None; members.len()];
             for round in 0..self.repetitions {
-                ready = self.round(out, (number, members), round, &ready)?;
+                let group = Group { number, members, alike: alike.as_deref() };
+                ready = self.round(out, group, round, &ready)?;
             }
         }
         Ok(())
     }
+}
+
+/// A group that runs the collective.
+#[derive(Clone, Copy)]
+struct Group<'a> {
+    number: usize,
+    /// Host of each rank.
+    members: &'a [u32],
+    /// By rank, the one that stands for it; `None`: each for itself.
+    alike: Option<&'a [usize]>,
 }
 
 impl Collective {
@@ -120,32 +138,67 @@ impl Collective {
         }
     }
 
-    /// One round; `ready` are the tasks after which each member may begin (none in the first). Returns those for the next.
+    /// The ranks to run, where not all are; the graph is told whom they stand for. All of them have so many messages and
+    /// computations.
+    fn alike(
+        &self,
+        out: &mut Sink<'_>,
+        groups: &[Vec<u32>],
+        expected: f64,
+    ) -> Result<Option<Alike>, WorkloadError> {
+        let topology = match &out.env.fold {
+            Fold::Never(_) => return Ok(None),
+            Fold::Large(_) if expected <= Fold::LARGE as f64 => return Ok(None),
+            Fold::Large(topology) | Fold::Always(topology) => topology.clone(),
+        };
+        match fold::find(&topology, groups, &self.plan(groups[0].len())) {
+            Ok((alike, folding)) => {
+                let all: usize = groups.iter().map(Vec::len).sum();
+                out.note(format_args!(
+                    "each of the {} ranks that run stands for {} that are alike",
+                    all / alike.order,
+                    alike.order
+                ));
+                out.fold(folding);
+                Ok(Some(alike))
+            }
+            Err(why) if matches!(out.env.fold, Fold::Always(_)) => out.bad(
+                "operation",
+                self.operation.name(),
+                format!("run.fold = \"always\" is for ranks that are alike; here {why}"),
+            ),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// One round; `ready` are the tasks after which each rank that runs may begin (none in the first). Returns those for the next.
     fn round(
         &self,
         out: &mut Sink<'_>,
-        (number, members): (usize, &[u32]),
+        group: Group<'_>,
         round: u32,
-        ready: &[Draft],
-    ) -> Result<Vec<Draft>, WorkloadError> {
+        ready: &[Option<Draft>],
+    ) -> Result<Vec<Option<Draft>>, WorkloadError> {
+        let Group { number, members, alike } = group;
         let plan = self.plan(members.len());
         let job = out.job(format_args!("group {number}, round {round}"))?;
         out.measure(job, plan.operation.measure(plan.ranks, plan.size));
         out.collective(format_args!("round {round}"), plan.steps(None));
-        let mut wires = Wires::new(out, members, ready, plan.sizes(), Some(job));
-        plan.run(&mut wires)?;
-        let through = std::mem::take(&mut wires.through);
+        let through = plan.put(out, Ranks { members, alike, ready, stream: 0, job })?;
+        let mut done = vec![None; members.len()];
         if round + 1 == self.repetitions && self.compute == Duration::ZERO {
-            return Ok(Vec::new());
+            return Ok(done);
         }
         out.doing("compute", format_args!("round {round}"));
-        let mut done = Vec::with_capacity(members.len());
         for (rank, (&host, through)) in members.iter().zip(&through).enumerate() {
+            if alike.is_some_and(|alike| alike[rank] != rank) {
+                continue;
+            }
             let task = match self.compute_when {
                 ComputeWhen::After => out.compute(host, self.compute, job)?,
                 ComputeWhen::Beside => {
                     let beside = out.compute(host, self.compute, job)?;
-                    if let Some(&before) = ready.get(rank) {
+                    if let Some(before) = ready[rank] {
                         out.after(beside, before)?;
                     }
                     let both = out.compute(host, Duration::ZERO, job)?;
@@ -153,10 +206,10 @@ impl Collective {
                     both
                 }
             };
-            for &message in through {
-                out.after(task, message)?;
+            for &(message, moment) in through {
+                out.after_moment(task, message, moment)?;
             }
-            done.push(task);
+            done[rank] = Some(task);
         }
         Ok(done)
     }
