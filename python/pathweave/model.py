@@ -2034,10 +2034,10 @@ class Run(Table):
             others is in the label.
         fidelity: What moves through the network: "packet" (default), each of them; or "flow", messages as fluids that
             share links, in a fraction of the time and with an error that docs/flow-fidelity.md tells.
-        fold: Ranks of training jobs ("simai", "transformer") in a run of flows that the network and the job treat
-            alike: "auto" (default) runs them once where the job has more than 4 million messages and computations,
-            "always" does in every job, "never" in none. Needs one workload without stragglers or faults, and a scheme
-            that spreads its packets.
+        fold: Ranks of collectives and training jobs ("collective", "simai", "transformer") in a run of flows that the
+            network and the job treat alike: "auto" (default) runs them once where there are more than 4 million
+            messages and computations, "always" does everywhere, "never" nowhere. Needs one workload without stragglers
+            or faults, and a scheme that spreads its packets.
         max_events: Simulator events after which the run ends, with the window (2us at most) in which they are reached.
             Absent: no limit.
         partition: File that says which part of the run each node belongs to, for threads and ranks: a line a node, its
