@@ -8,6 +8,7 @@
 mod bypass;
 mod choice;
 mod flow;
+mod iteration;
 mod loops;
 mod ofi;
 mod paths;
@@ -30,9 +31,10 @@ const RUNS: usize = 5;
 type Part = fn() -> (Value, bool);
 
 /// Parts that are no single run of the simulator, in the order in which they are measured; the provider's takes parts of its own.
-const PARTS: [(&str, Part); 6] = [
+const PARTS: [(&str, Part); 7] = [
     (choice::NAME, choice::run),
     (flow::NAME, flow::run_all),
+    (iteration::NAME, iteration::run_both),
     (transport::NAME, transport::run),
     (bypass::NAME, bypass::run),
     (loops::NAME, loops::run),
