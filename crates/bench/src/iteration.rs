@@ -4,7 +4,6 @@ use std::num::NonZeroU16;
 use std::time::Instant;
 
 use pathweave_heap::usage::process_cpu;
-use pathweave_results::RunResult;
 use pathweave_scenario::{Changes, Loaded, run};
 use pathweave_sim::{Quiet, SimSpec};
 use serde_json::{Value, json};
@@ -38,7 +37,8 @@ fn measure(fidelity: &str, threads: u16) -> (Value, f64) {
     let (wall, cpu) = (Instant::now(), process_cpu());
     let result = run(&spec, &mut Quiet).expect("it was tried");
     let (wall_s, cpu_s) = (wall.elapsed().as_secs_f64(), (process_cpu() - cpu).as_secs_f64());
-    let iteration_s = iteration_s(&result);
+    let ends = result.jobs.iter().filter_map(|job| job.finish_ps).max();
+    let iteration_s = ends.expect("the iteration ends") as f64 / 1e12;
     let hops = result.info.packet_hops;
     println!(
         "    {fidelity:6}  {iteration_s:.6} s simulated in {wall_s:.1} s by {threads} threads, {cpu_s:.1} CPU s, {hops} packet-hops"
@@ -53,9 +53,4 @@ fn measure(fidelity: &str, threads: u16) -> (Value, f64) {
         "unfinished_flows": result.flows.iter().filter(|flow| flow.finish_ps.is_none()).count(),
     });
     (figures, iteration_s)
-}
-
-fn iteration_s(result: &RunResult) -> f64 {
-    let ends = result.jobs.iter().filter_map(|job| job.finish_ps);
-    ends.max().expect("the iteration ends") as f64 / 1e12
 }
