@@ -64,10 +64,8 @@ fn acknowledgements_are_taken_off_the_way_back() {
 #[test]
 fn random_changes_against_water_filling() {
     // Links of two directions, and such as stand for both of theirs.
-    let (two, both): (fn(ResourceId) -> ResourceId, fn(ResourceId) -> ResourceId) = (|id| id ^ 1, |id| id);
-    for (seed, acks, way_back) in
-        [(1, 0.0, two), (2, 0.0, two), (3, 0.02, two), (4, 0.02, two), (5, 0.02, both)]
-    {
+    for (seed, acks, directions) in [(1, 0.0, 2), (2, 0.0, 2), (3, 0.02, 2), (4, 0.02, 2), (5, 0.02, 1)] {
+        let way_back = |id: ResourceId| id ^ (directions - 1);
         let mut rng = Rng::for_component(seed, "solver", 0);
         let mut solver = Solver::default();
         let mut capacities: Vec<f64> = (0..24).map(|_| 1.0 + 9.0 * rng.unit_f64()).collect();
