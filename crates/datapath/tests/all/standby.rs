@@ -100,10 +100,12 @@ impl Server {
     fn take(&self, event: Event) {
         match event {
             Event::Accepted(connection) => {
+                // Until it is there, whoever takes the first completion waits.
+                let mut far = self.far.lock().unwrap();
                 for (number, inbox) in self.inboxes.iter().enumerate() {
                     connection.recv(number as u64, inbox.all()).unwrap();
                 }
-                *self.far.lock().unwrap() = Some(connection);
+                *far = Some(connection);
             }
             Event::Completed(done) => {
                 assert!(done.is_success(), "{done:?}");
