@@ -8,6 +8,8 @@ use pathweave_scenario::{Changes, Loaded, run};
 use pathweave_sim::{Quiet, SimSpec};
 use serde_json::{Value, json};
 
+use crate::scaling;
+
 /// What it is called on the command line.
 pub(crate) const NAME: &str = "iteration";
 
@@ -20,9 +22,8 @@ const SCENARIO: &str = "scheme = \"udmp\"\n[observe]\ninterval = \"0s\"\n\
 /// Runs it once in each way. The figures; nothing is a floor.
 pub(crate) fn run_both() -> (Value, bool) {
     println!("{NAME}  Llama 3 70B on 1,024 GPUs, TP 8, PP 16, one microbatch at its full size");
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(1_024) as u16);
     let flows = measure("flow", 1);
-    let packets = measure("packet", cores);
+    let packets = measure("packet", scaling::cores());
     let error = flows.1 / packets.1 - 1.0;
     println!("    without packets the iteration takes {:+.2} % of the time", 100.0 * error);
     (json!({ "packet": packets.0, "flow": flows.0, "flow_error": error }), true)

@@ -116,7 +116,7 @@ fn one(bench: &Bench, threads: Option<NonZeroU16>) -> Value {
 
 /// All, or one of them; `parts`: only these of it, if there are any.
 fn all(only: Option<&str>, parts: &[String]) -> ExitCode {
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(1_024) as u16);
+    let cores = scaling::cores();
     let (steps, mut tables) = (scaling::steps(cores), Vec::new());
     let mut report = Map::new();
     let mut met = true;

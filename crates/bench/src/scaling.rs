@@ -6,6 +6,11 @@ use serde_json::{Map, Value, json};
 
 use crate::workloads::Bench;
 
+/// Those of this machine, of which one run can use 1,024.
+pub(crate) fn cores() -> u16 {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(1_024) as u16)
+}
+
 /// 1, 2, 4, ... up to the number of cores, and that.
 pub(crate) fn steps(cores: u16) -> Vec<u16> {
     let mut steps: Vec<u16> = (0..16).map(|power| 1 << power).take_while(|step| *step < cores).collect();

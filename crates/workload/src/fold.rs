@@ -24,6 +24,15 @@ impl Fold {
     pub const LARGE: u64 = 1 << 22;
 }
 
+/// The smallest step by which so many things, taken in a circle, can take each other's place, of those that divide their number;
+/// and how the network is exchanged then. `symmetry` tells that of a step, where nothing is changed by it.
+pub(crate) fn smallest_step(
+    things: usize,
+    symmetry: impl Fn(usize) -> Option<Symmetry>,
+) -> Option<(usize, Symmetry)> {
+    (1..things).filter(|by| things.is_multiple_of(*by)).find_map(|by| Some((by, symmetry(by)?)))
+}
+
 /// Which hosts the hosts of a graph stand for.
 ///
 /// Symmetries of the network carry the whole workload over to itself. The graph has the tasks of one host of each set of

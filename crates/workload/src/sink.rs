@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
+use std::sync::Arc;
 
+use pathweave_topo::Topology;
 use pathweave_units::{Bytes, Duration, Rng, Time, derive_seed};
 
 use crate::algorithm::Algorithm;
@@ -11,7 +13,7 @@ use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
 use crate::counts::Counts;
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, GraphError, WorkloadError};
-use crate::fold::Folding;
+use crate::fold::{Fold, Folding};
 use crate::graph::{CollectiveLabel, Compute, CoreId, GroupId, JobId, Label, Measure, Moment, Parallelism};
 use crate::stragglers::{Pace, Stragglers, parse_trace};
 
@@ -250,9 +252,42 @@ impl<'a> Sink<'a> {
         }
         self.name_it(Err(GraphError::TooMany { what: "dependencies", limit }))
     }
-    /// The hosts of all tasks stand for others.
-    pub(crate) fn fold(&mut self, folding: Folding) {
-        self.builder.fold(folding);
+    /// The network on which to look for ranks that are alike; `None` if all are to be run.
+    pub(crate) fn may_fold(
+        &self,
+        is_large: impl FnOnce() -> Result<bool, WorkloadError>,
+    ) -> Result<Option<Arc<Topology>>, WorkloadError> {
+        match &self.env.fold {
+            Fold::Never(_) => Ok(None),
+            Fold::Large(topology) => Ok(is_large()?.then(|| topology.clone())),
+            Fold::Always(topology) => Ok(Some(topology.clone())),
+        }
+    }
+    /// Of so many ranks, those that others stand for are left out, as was found; or else `why` nobody is alike, which is an error
+    /// about this field where the user asks for it. Returns who is alike.
+    pub(crate) fn fold<A>(
+        &mut self,
+        found: Result<(A, Folding), String>,
+        ranks: usize,
+        (field, value): (&'static str, impl Display),
+    ) -> Result<Option<A>, WorkloadError> {
+        match found {
+            Ok((alike, folding)) => {
+                let order = folding.order();
+                let played = ranks / order as usize;
+                self.note(format_args!(
+                    "each of the {played} ranks that run stands for {order} that are alike"
+                ));
+                self.builder.fold(folding);
+                Ok(Some(alike))
+            }
+            Err(why) if matches!(self.env.fold, Fold::Always(_)) => self.bad(
+                field,
+                value,
+                format!("run.fold = \"always\" is for jobs with ranks that are alike; here {why}"),
+            ),
+            Err(_) => Ok(None),
+        }
     }
     /// Makes room for what is to come.
     pub(crate) fn reserve(&mut self, counts: Counts) {

@@ -8,7 +8,7 @@ use pathweave_topo::{Symmetry, Topology};
 use pathweave_units::HostId;
 
 use crate::collective::Plan;
-use crate::fold::Folding;
+use crate::fold::{Folding, smallest_step};
 
 /// The ranks that are run: the first so many of each of the first so many groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,14 +32,14 @@ pub(super) fn find(
     topology: &Topology,
     groups: &[Vec<u32>],
     plan: &Plan,
-) -> Result<(Alike, Folding), &'static str> {
+) -> Result<(Alike, Folding), String> {
     let size = plan.ranks;
     if groups.iter().any(|group| group.len() != size) {
-        return Err("groups differ in size");
+        return Err("groups differ in size".to_owned());
     }
     let mut taken = vec![false; topology.hosts() as usize];
     if groups.iter().flatten().any(|&host| std::mem::replace(&mut taken[host as usize], true)) {
-        return Err("a host is in several groups");
+        return Err("a host is in several groups".to_owned());
     }
     let exchange = |by_groups: usize, by_ranks: usize| {
         let mut moved: Vec<u32> = (0..topology.hosts()).collect();
@@ -51,19 +51,16 @@ pub(super) fn find(
         }
         Symmetry::of_hosts(topology, &moved)
     };
-    let smallest = |all: usize, of: &dyn Fn(usize) -> Option<Symmetry>| {
-        (1..all).filter(|by| all.is_multiple_of(*by)).find_map(|by| Some((by, of(by)?)))
-    };
-    let of_groups = smallest(groups.len(), &|by| exchange(by, 0));
+    let of_groups = smallest_step(groups.len(), |by| exchange(by, 0));
     let of_ranks =
-        smallest(size, &|by| if plan.is_unchanged_by_rotation(by) { exchange(0, by) } else { None });
+        smallest_step(size, |by| if plan.is_unchanged_by_rotation(by) { exchange(0, by) } else { None });
     let (played_groups, played_ranks) =
         (of_groups.as_ref().map_or(groups.len(), |of| of.0), of_ranks.as_ref().map_or(size, |of| of.0));
     let order = groups.len() / played_groups * (size / played_ranks);
     if order == 1 {
-        return Err(
-            "no exchange of groups or of their ranks leaves both the network and the collective as it is",
-        );
+        let why =
+            "no exchange of groups or of their ranks leaves both the network and the collective as it is";
+        return Err(why.to_owned());
     }
     let mut representative: Vec<HostId> = (0..topology.hosts()).map(HostId).collect();
     for (number, group) in groups.iter().enumerate() {

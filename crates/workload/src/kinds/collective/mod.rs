@@ -146,29 +146,9 @@ impl Collective {
         groups: &[Vec<u32>],
         expected: f64,
     ) -> Result<Option<Alike>, WorkloadError> {
-        let topology = match &out.env.fold {
-            Fold::Never(_) => return Ok(None),
-            Fold::Large(_) if expected <= Fold::LARGE as f64 => return Ok(None),
-            Fold::Large(topology) | Fold::Always(topology) => topology.clone(),
-        };
-        match fold::find(&topology, groups, &self.plan(groups[0].len())) {
-            Ok((alike, folding)) => {
-                let all: usize = groups.iter().map(Vec::len).sum();
-                out.note(format_args!(
-                    "each of the {} ranks that run stands for {} that are alike",
-                    all / alike.order,
-                    alike.order
-                ));
-                out.fold(folding);
-                Ok(Some(alike))
-            }
-            Err(why) if matches!(out.env.fold, Fold::Always(_)) => out.bad(
-                "operation",
-                self.operation.name(),
-                format!("run.fold = \"always\" is for ranks that are alike; here {why}"),
-            ),
-            Err(_) => Ok(None),
-        }
+        let Some(topology) = out.may_fold(|| Ok(expected > Fold::LARGE as f64))? else { return Ok(None) };
+        let found = fold::find(&topology, groups, &self.plan(groups[0].len()));
+        out.fold(found, groups.iter().map(Vec::len).sum(), ("operation", self.operation.name()))
     }
 
     /// One round; `ready` are the tasks after which each rank that runs may begin (none in the first). Returns those for the next.

@@ -13,7 +13,7 @@ use super::SimAi;
 use super::layout::Layout;
 use super::play::plan;
 use crate::files::{SimAiComm, SimAiFile, Span};
-use crate::fold::Folding;
+use crate::fold::{Folding, smallest_step};
 
 /// The GPUs that are played: each stands for those that are alike.
 pub(super) struct Alike {
@@ -100,10 +100,8 @@ pub(super) fn find(
         Symmetry::of_hosts(topology, &moved)
     };
     let (tp, blocks) = (layout.tp, layout.dp / layout.ep);
-    let smallest = |all: usize, of: fn(usize) -> Move| {
-        (1..all).filter(|by| all.is_multiple_of(*by)).find_map(|by| Some((by, is_alike(of(by))?)))
-    };
-    let (tensor, data) = (smallest(tp, Move::Tensor), smallest(blocks, Move::Data));
+    let tensor = smallest_step(tp, |by| is_alike(Move::Tensor(by)));
+    let data = smallest_step(blocks, |by| is_alike(Move::Data(by)));
     if tensor.is_none() && data.is_none() {
         let why = "no exchange of tensor ranks or of data-parallel replicas leaves both the network and all collectives as they are";
         return Err(why.to_owned());

@@ -12,7 +12,6 @@ use crate::builder::{Draft, Stream};
 use crate::collective::{Plan, Ranks, Through};
 use crate::error::WorkloadError;
 use crate::files::{SimAiComm, SimAiFile, SimAiPhase, Span};
-use crate::fold::Fold;
 use crate::graph::{JobId, Moment, Parallelism};
 use crate::sink::Sink;
 
@@ -65,29 +64,15 @@ fn alike(
     hosts: &[u32],
     batches: &[Range<usize>],
 ) -> Result<Alike, WorkloadError> {
-    let all = Alike::none(layout.gpus());
-    let topology = match &out.env.fold {
-        Fold::Never(_) => return Ok(all),
-        Fold::Large(_) if !count::is_large(counter, out, file, batches)? => return Ok(all),
-        Fold::Large(topology) | Fold::Always(topology) => topology.clone(),
-    };
-    match fold::find(config, &topology, (file, layout), hosts, batches) {
-        Ok((alike, folding)) => {
-            out.note(format_args!(
-                "each of the {} ranks that run stands for {} that are alike",
-                layout.gpus() / alike.order(),
-                alike.order()
-            ));
-            out.fold(folding);
-            Ok(alike)
+    let topology = out.may_fold(|| count::is_large(counter, out, file, batches))?;
+    let alike = match topology {
+        Some(topology) => {
+            let found = fold::find(config, &topology, (file, layout), hosts, batches);
+            out.fold(found, layout.gpus(), ("gpus", layout.gpus()))?
         }
-        Err(why) if matches!(out.env.fold, Fold::Always(_)) => out.bad(
-            "gpus",
-            layout.gpus(),
-            format!("run.fold = \"always\" is for jobs with ranks that are alike; here {why}"),
-        ),
-        Err(_) => Ok(all),
-    }
+        None => None,
+    };
+    Ok(alike.unwrap_or_else(|| Alike::none(layout.gpus())))
 }
 
 pub(super) fn plan(config: &SimAi, comm: SimAiComm, ranks: usize) -> Plan {
