@@ -25,7 +25,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo dist release test lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider
+.PHONY: help build demo profile dist release test lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,15 +33,21 @@ help: ## List the targets.
 build: ## Build the program.
 	$(CARGO) build --locked --release -p pathweave-cli
 
-# The profile of what is handed out or measured: a per cent or a few faster than `release`, for a longer build.
+# The profile of what is handed out or measured: a per cent or a few faster than `release`, for a longer build; a few more where
+# `make profile` has counted what the programs do most.
 TUNED = $(or $(CARGO_TARGET_DIR),target)/tuned
+PROFILE = $(or $(CARGO_TARGET_DIR),target)/profile
+BY_PROFILE = RUSTC_WORKSPACE_WRAPPER=$(abspath $(wildcard $(PROFILE)/rustc-*))
 
 # What libfabric looks for ends in -fi.so; Cargo allows no hyphen in a library's name.
 PROVIDER = $(TUNED)/libpathweave_fi.so
 PREFIX ?= /usr/local
 
+profile: ## Count what the programs do most, by which provider, dist, wheel and bench are compiled. Needs rustup's llvm-tools.
+	.ci/profile $(PROFILE)
+
 provider: ## Build the libfabric provider; docs/mpi.md.
-	$(CARGO) build --locked --profile tuned -p pathweave-ofi
+	$(BY_PROFILE) $(CARGO) build --locked --profile tuned -p pathweave-ofi
 
 install-provider: provider ## Install it for PREFIX's libfabric, or for FI_PROVIDER_PATH=PREFIX/lib/libfabric.
 	install -D -m 755 $(PROVIDER) $(DESTDIR)$(PREFIX)/lib/libfabric/libpathweave-fi.so
@@ -54,7 +60,7 @@ demo: ## Six transports, each on the traffic it was made for; ends with five sen
 	$(CARGO) run --locked --release --quiet -p pathweave-cli $(DEMO_FEATURES) -- demo
 
 dist: provider ## A tarball and a Debian package, into target/dist: program, manual pages, completions, provider.
-	$(CARGO) build --locked --profile tuned -p pathweave-cli
+	$(BY_PROFILE) $(CARGO) build --locked --profile tuned -p pathweave-cli
 	mkdir -p target/dist
 	.ci/dist target/dist $(TUNED)
 
@@ -63,6 +69,7 @@ release: ## Make the release VERSION: changelog, version numbers, a commit, test
 	.ci/release ready '$(VERSION)'
 	$(MAKE) lint
 	$(MAKE) test
+	$(MAKE) profile
 	$(MAKE) dist
 	$(MAKE) wheel
 	.ci/release ready '$(VERSION)'
@@ -87,7 +94,7 @@ lint: $(VENV)/tools ## Formatting and lints, all features; types of the Python p
 	$(VENV)/bin/mypy --no-error-summary
 
 bench: provider ## Measure speed and memory, of simulator, transport and provider; writes target/bench.json.
-	$(CARGO) build --locked --profile tuned -p pathweave-cli -p pathweave-bench
+	$(BY_PROFILE) $(CARGO) build --locked --profile tuned -p pathweave-cli -p pathweave-bench
 	$(TUNED)/pathweave-bench
 
 $(VENV)/tools: pyproject.toml
@@ -101,7 +108,7 @@ python: $(VENV)/tools ## The Python package, into .venv.
 
 # For any CPython from 3.11 on: the module uses the stable interface only.
 wheel: $(VENV)/tools ## The Python package with the program, as a wheel in target/wheels.
-	$(IN_VENV) maturin build --quiet --profile tuned --strip --locked --out target/wheels
+	$(BY_PROFILE) $(IN_VENV) maturin build --quiet --profile tuned --strip --locked --out target/wheels
 
 test-python: $(VENV)/tools programs ## Tests of the Python package.
 	$(IN_VENV) maturin develop --quiet --locked
