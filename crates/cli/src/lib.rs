@@ -16,6 +16,7 @@ mod live;
 mod memory;
 mod options;
 mod output;
+mod pace;
 mod progress;
 mod ranks;
 #[cfg(feature = "datapath")]

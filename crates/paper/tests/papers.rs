@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pathweave_paper::model::{Of, PlotKind};
+use pathweave_paper::model::{Of, PlotKind, Series};
 use pathweave_paper::{Catalogue, Plan, Selection, Size};
 
 #[test]
@@ -45,12 +45,13 @@ fn resolves(catalogue: &Catalogue, name: &str, id: &str, size: Size) {
         // These speak of all values, and are checked where it is shortened.
         (file.claim, file.published) = Default::default();
         file.sweep.iter_mut().for_each(|sweep| sweep.values.truncate(1));
-        if file.plot.kind == PlotKind::HeatMap {
-            // A scheme adds nothing that could be wrong in a row, unless some rows cannot have it.
-            let left_out: Vec<String> = file.panel.iter().flat_map(|panel| panel.without.clone()).collect();
-            let first = file.series[0].name.clone();
-            file.series.retain(|one| one.name == first || left_out.contains(&one.name));
-        }
+        // A scheme adds nothing that could be wrong, as it runs where it is shortened, unless some panels cannot have it or it
+        // comes with settings.
+        let left_out: Vec<String> = file.panel.iter().flat_map(|panel| panel.without.clone()).collect();
+        let first = file.series[0].name.clone();
+        let rows = file.plot.kind == PlotKind::HeatMap;
+        let matters = |one: &Series| !rows && !one.set.is_empty() || left_out.contains(&one.name);
+        file.series.retain(|one| one.name == first || matters(one));
     }
     let only = Selection { figure: Some(id.to_owned()), ..Selection::default() };
     let plan = Plan::new(paper, &only, size, Some(1)).unwrap_or_else(|why| panic!("{name} {id}: {why}"));

@@ -19,7 +19,7 @@ mod schema;
 mod surroundings;
 mod text;
 
-pub use estimate::Estimate;
+pub use estimate::{Beginning, Estimate, Progress};
 pub use inspect::{BoundTimes, ExplicitPaths, GroupSize, Inspection, NetworkSize, Paths, Tier, TrafficSize};
 pub use load::{Changes, Loaded};
 pub use memory::{Memory, MemoryPart, Process, Records};

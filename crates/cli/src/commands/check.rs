@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use crate::failure::{Failure, Outcome};
 use crate::memory;
 use crate::options::{Changes, Threads};
+use crate::pace;
 use crate::terminal;
 
 #[derive(Args, Debug)]
@@ -53,7 +54,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
     match memory::refusal(&inspection.memory, 1) {
         // Setting it up takes as much as the run does at first.
         Some(why) => inspection.notes.push(format!("not set up for a trial: {why}")),
-        None => loaded.try_out(&prepared.spec)?,
+        None => {
+            loaded.try_out(&prepared.spec)?;
+            inspection.estimate = pace::foretell(&prepared.spec, &inspection);
+        }
     }
     let scenario = &prepared.spec.scenario_toml;
     if args.json {

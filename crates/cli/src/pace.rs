@@ -1,0 +1,89 @@
+//! How fast this machine simulates, for forecasts: measured on the beginning of the very run, or on a small one of another.
+
+use std::num::NonZeroU16;
+
+use pathweave_heap::usage::thread_cpu_s;
+use pathweave_scenario::{Beginning, Estimate, Inspection, Loaded, Progress};
+use pathweave_sim::{Control, Monitor, SimSpec, Snapshot};
+
+/// CPU time after the first look in which a beginning says enough, seconds.
+const ENOUGH_S: f64 = 0.3;
+/// Memory of the largest run that is set up for that, bytes.
+const MOST_BYTES: u64 = 500_000_000;
+/// Packet-hops a CPU second that [`SMALL`] has where a run of 128 hosts has what estimates are made for.
+const USUAL: f64 = 11.5e6;
+/// A run of a few hundredths of a second.
+const SMALL: &str = "scheme = \"rps\"\nobserve.interval = \"0s\"\ntopology.preset = \"b3-128\"\n\
+    [[workload]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
+
+/// What is foretold of this run on this machine.
+pub(crate) fn foretell(spec: &SimSpec, inspection: &Inspection) -> Estimate {
+    let usual = inspection.estimate.clone();
+    if inspection.memory.total_bytes > MOST_BYTES {
+        return usual.at_speed(speed());
+    }
+    match begin(spec) {
+        Some(beginning) => usual.measured(&beginning, inspection.traffic.messages),
+        None => usual,
+    }
+}
+
+/// How fast this machine is, in relation to that of the benchmarks.
+fn speed() -> f64 {
+    let small = Loaded::parse(SMALL, "speed.toml", "", &pathweave_scenario::Changes::default());
+    let beginning = small.and_then(|small| small.draft()).ok().and_then(|small| begin(&small.spec));
+    beginning.map_or(1.0, |Beginning { last, .. }| last.packet_hops / last.cpu_s.max(1e-3) / USUAL)
+}
+
+/// Makes the beginning of a run; nothing where it cannot be made.
+fn begin(spec: &SimSpec) -> Option<Beginning> {
+    let spec = SimSpec { threads: Some(NonZeroU16::MIN), calibrate: false, ..spec.clone() };
+    let mut watch = Watch { began_s: thread_cpu_s(), seen: Vec::new(), cut: false };
+    pathweave_scenario::run(&spec, &mut watch).ok()?;
+    // At first much memory is touched for the first time.
+    let first = *watch.seen.get(watch.seen.len() / 2)?;
+    Some(Beginning { first, last: *watch.seen.last()?, whole: !watch.cut })
+}
+
+/// Ends a run once enough of it has been seen.
+struct Watch {
+    began_s: f64,
+    seen: Vec<Progress>,
+    /// It was to go on when it was ended.
+    cut: bool,
+}
+
+impl Monitor for Watch {
+    fn look(&mut self, at: &Snapshot) -> Control {
+        if self.cut {
+            return Control::Stop;
+        }
+        let now = Progress {
+            cpu_s: thread_cpu_s() - self.began_s,
+            packet_hops: at.packet_hops as f64,
+            messages: at.flows_done as f64,
+        };
+        self.seen.push(now);
+        self.cut = now.cpu_s > self.seen[0].cpu_s + ENOUGH_S;
+        if self.cut { Control::Stop } else { Control::Continue }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_run_is_made_whole_and_a_long_one_is_not() {
+        let begin = |size: &str| {
+            let text = SMALL.replace("1MB", size);
+            let loaded = Loaded::parse(&text, "t.toml", "", &pathweave_scenario::Changes::default()).unwrap();
+            begin(&loaded.draft().unwrap().spec).expect("it can be made")
+        };
+        let small = begin("64KB");
+        assert!(small.whole && small.last.messages == 128.0, "{small:?}");
+        let long = begin("500MB");
+        assert!(!long.whole && long.last.packet_hops > long.first.packet_hops, "{long:?}");
+        assert!(speed() > 0.0);
+    }
+}
