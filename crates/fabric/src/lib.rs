@@ -46,6 +46,7 @@ pub use middlebox::{Lens, Look, MiddleboxStats, NdtStats, NsfStats, Place, Queue
 pub use packet::{Header, PortId};
 pub use port::PortStats;
 pub use prefetch::{prefetch, prefetch_line};
+pub use run::ARRIVALS_AHEAD;
 pub use source_route::{Attachment, RouteHop, SourceRoutes};
 pub use watch::{PausedPort, PfcLook, PfcTrouble, PfcWatch};
 pub use weight::FabricBytes;

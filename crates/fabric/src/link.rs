@@ -49,6 +49,12 @@ impl Link {
         self.packets.iter()
     }
 
+    /// The packet that many behind the next, or some other; for who wants to load what it carries.
+    #[inline(always)]
+    pub(crate) fn peek(&self, behind: u32) -> Option<&Header> {
+        self.packets.peek(behind)
+    }
+
     /// Begins to load the place of the packet that comes next.
     #[inline(always)]
     pub(crate) fn prefetch_end(&self) {

@@ -110,7 +110,7 @@ impl<T: Copy> Ring<T> {
 
     /// The element `n` behind the one taken next, or some other; for who wants to load it.
     #[inline(always)]
-    fn peek(&self, n: u32) -> Option<&T> {
+    pub(crate) fn peek(&self, n: u32) -> Option<&T> {
         self.places.get(self.place(self.head.wrapping_add(n)))
     }
 

@@ -9,6 +9,9 @@ use crate::packet::{CORRUPT, Header, LOST, PFC, PortId};
 use crate::port::{DOWN, LISTED};
 use crate::window::Window;
 
+/// Packets on the link into a host of which what they carry is loaded ahead of their turn.
+pub const ARRIVALS_AHEAD: u32 = 6;
+
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Simulates everything but the hosts through all that happens before `end`.
     pub fn run_until(&mut self, end: Time) {
@@ -150,6 +153,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         let lines = &mut self.transit.lines;
         let link = &mut lines.wires.links[port as usize];
         let mut header = link.pop_before(Time::MAX).expect("one is on its way");
+        link.peek(ARRIVALS_AHEAD - 1).into_iter().for_each(|header| self.transit.contents.prefetch(header));
         if link.impaired {
             self.impairments.apply(lines.ports[port as usize].peer, &mut header);
         }

@@ -1,6 +1,6 @@
 //! A window of simulated time: first the hosts, then the fabric.
 
-use pathweave_fabric::prefetch_line;
+use pathweave_fabric::{ARRIVALS_AHEAD, prefetch_line};
 use pathweave_transport::Warm;
 use pathweave_units::{HostId, Time};
 
@@ -11,8 +11,8 @@ use crate::mail::Boxes;
 use crate::partition::Place;
 use crate::shard::Shard;
 
-/// Packets of a port that are loaded ahead of a host's window: about as many as reach it in one.
-const PACKETS: usize = 6;
+/// Packets of a port that are loaded ahead of a host's window; those behind them are while it goes on.
+const PACKETS: usize = ARRIVALS_AHEAD as usize;
 
 /// The processor's caches, for endpoints.
 struct Cache;

@@ -248,6 +248,8 @@ pub struct MessageGraph {
     pub(crate) groups: Vec<Group>,
     pub(crate) jobs: Vec<Job>,
     pub(crate) messages: Vec<Message>,
+    /// Payload of all of them.
+    pub(crate) total_bytes: u128,
     pub(crate) computes: Vec<Compute>,
     /// Cores are below.
     pub(crate) cores: u32,
@@ -416,6 +418,6 @@ impl MessageGraph {
     }
     /// Payload of all messages.
     pub fn total_bytes(&self) -> u128 {
-        self.messages.iter().map(|m| u128::from(m.size.get())).sum()
+        self.total_bytes
     }
 }

@@ -73,6 +73,7 @@ impl GraphBuilder {
             hosts: self.hosts,
             groups: self.groups,
             jobs: self.jobs,
+            total_bytes: messages.iter().map(|message| u128::from(message.size.get())).sum(),
             messages,
             computes,
             cores,
