@@ -1,6 +1,6 @@
 //! What hosts did, put together from computations and messages as they happened.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
 use pathweave_results::{
     ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, FlowRecord, Parallelism,
@@ -50,7 +50,9 @@ pub(crate) fn records<'f>(
         return Vec::new();
     }
     let mut all = computations(graph, progress, end);
-    let mut together: BTreeMap<Exchange, ActivityRecord> = BTreeMap::new();
+    let mut together: Vec<(Exchange, ActivityRecord)> = Vec::new();
+    // Where each is. Only looked up, never iterated: its order cannot leak.
+    let mut place: foldhash::HashMap<Exchange, usize> = foldhash::HashMap::default();
     let mut single: Vec<(Exchange, ActivityRecord)> = Vec::new();
     for (flow, finish) in posted {
         let Some(label) = flow.label else { continue };
@@ -74,13 +76,20 @@ pub(crate) fn records<'f>(
             };
             let exchange = (host, label, flow.job, flow.group);
             if is_collective {
-                together.entry(exchange).and_modify(|whole| add(whole, &part)).or_insert(part);
+                match place.entry(exchange) {
+                    Entry::Occupied(known) => add(&mut together[*known.get()].1, &part),
+                    Entry::Vacant(new) => {
+                        new.insert(together.len());
+                        together.push((exchange, part));
+                    }
+                }
             } else {
                 single.push((exchange, part));
             }
         }
     }
-    all.extend(together.into_values());
+    together.sort_unstable_by_key(|(exchange, _)| *exchange);
+    all.extend(together.into_iter().map(|(_, whole)| whole));
     all.extend(overlaid(single));
     all.sort_by_key(|a| (a.host, a.start_ps, a.finish_ps, a.label, a.job));
     all

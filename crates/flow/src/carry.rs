@@ -5,8 +5,10 @@ use pathweave_execution::{Completed, ConnId, ReceiverTally, SenderTally, Share, 
 use pathweave_results::FlowRecord;
 use pathweave_transport::Status;
 use pathweave_units::{Duration, HostId, PathId, Spread, Time};
+use pathweave_workload::{Moment, TaskId};
 
-use crate::engine::{Engine, Event};
+use crate::agenda::Event;
+use crate::engine::Engine;
 use crate::gauge::collisions;
 use crate::lane::{Lane, Part, Service, Single};
 use crate::sizes::Size;
@@ -117,7 +119,7 @@ impl Engine<'_> {
             if at.free_at > now {
                 at.waits_until_free = true;
                 let free_at = at.free_at;
-                return self.at(free_at, Event::LaneFree(lane));
+                return self.agenda.push(free_at, Event::LaneFree(lane));
             }
             let part = at.waiting.pop_front().expect("it is not empty");
             self.serve(now, lane, part);
@@ -266,14 +268,30 @@ impl Engine<'_> {
         at.waits_until_free = true;
     }
 
-    /// A part of a message arrives at this instant, and its sender hears of it.
+    /// A part of a message arrives at this instant, and its sender hears of it. That is known for good; so where nothing waits
+    /// for it, it is entered at once, and only what begins something is an event.
     fn arrives(&mut self, now: Time, lane: u32, part: Part, at: Time) {
         debug_assert!(at >= now);
-        self.at(at, Event::Delivered { message: part.message, part: part.number });
-        let back = self
-            .profile(self.lanes[lane as usize].pair)
-            .map_or(Duration::ZERO, |profile| self.lines[profile as usize].1);
-        self.at(at + back, Event::Acknowledged { message: part.message });
+        let Lane { pair, conn, .. } = self.lanes[lane as usize];
+        let back = self.profile(pair).map_or(Duration::ZERO, |profile| self.lines[profile as usize].1);
+        let (message, acked) = (part.message, at + back);
+        let whole = self.execution.connections[conn].queue_pairs.len() == 1;
+        let graph = &self.spec.graph;
+        let awaited = |moment| graph.informed(TaskId(message), moment).next().is_some();
+        let ahead = whole && acked <= self.until.0 && !awaited(Moment::Completion);
+        if ahead && !awaited(Moment::Delivery) {
+            self.events += 1;
+            self.on_delivered(at, message, part.number);
+        } else {
+            self.agenda.push(at, Event::Delivered { message, part: part.number });
+        }
+        if ahead {
+            self.events += 1;
+            self.known = self.known.max(acked);
+            self.on_acknowledged(acked, message);
+        } else {
+            self.agenda.push(acked, Event::Acknowledged { message });
+        }
     }
 
     /// All of a part has left.
@@ -328,9 +346,12 @@ impl Engine<'_> {
 
     pub(crate) fn on_delivered(&mut self, now: Time, message: u32, part: u16) {
         let conn = self.execution.connections.of(message);
-        let lanes = self.execution.connections[conn].queue_pairs.len();
         let size = self.spec.graph.messages()[message as usize].size.get();
-        let bytes = shares(size, lanes).nth(usize::from(part)).map_or(0, |share| share.len);
+        let bytes = match self.execution.connections[conn].queue_pairs.len() {
+            // Gone where all has been acknowledged ahead.
+            0 | 1 => size,
+            lanes => shares(size, lanes).nth(usize::from(part)).map_or(0, |share| share.len),
+        };
         if self.execution.part_delivered(now, message, bytes) {
             self.execution.received(message, ReceiverTally::default());
             self.take_news();

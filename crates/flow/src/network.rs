@@ -5,18 +5,18 @@
 //! pairs of classes of a random number times the fraction that crosses them), and links that cannot fill up whatever the hosts
 //! send are none. A Clos that is not oversubscribed is left with the links of its hosts.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pathweave_fabric::PortId;
 use pathweave_sim::{PathProfile, SimSpec, Ways};
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::{HostId, PathId, Spread, mix64};
-use pathweave_workload::{Folding, MessageGraph};
+use pathweave_workload::Folding;
 
 use crate::fold::{Orbits, carried_ports};
 use crate::solver::{ResourceId, Solver, Use};
 use crate::walk::{Capacities, Walker, bytes_a_ps};
+use crate::wanted::{PairOfClasses, Wanted};
 
 /// No resource.
 pub(crate) const NONE: ResourceId = ResourceId::MAX;
@@ -88,9 +88,8 @@ pub(crate) struct Network<'a> {
     /// By resource: bytes a picosecond.
     pub(crate) capacity: Vec<f64>,
     class_of: Vec<u32>,
-    /// Pairs of classes that talk, by how their messages are spread: an index into `pairs`, and two of their hosts.
-    wanted: BTreeMap<(Spread, u32, u32), (HostId, HostId)>,
-    index: HashMap<(Spread, u32, u32), u32>,
+    wanted: Wanted,
+    /// By index of what is wanted.
     pub(crate) pairs: Vec<Pair>,
     pub(crate) profiles: Vec<PathProfile>,
     /// By class.
@@ -139,7 +138,7 @@ impl<'a> Network<'a> {
     ) -> Self {
         let topology = &*spec.topology;
         let class_of = classes(topology);
-        let wanted = wanted(&spec.graph, &class_of, spread);
+        let wanted = Wanted::new(&spec.graph, &class_of, spread);
         let folding = spec.graph.folding();
         let folding = folding.map(|folding| Folded::new(folding, &ways, topology, &class_of));
         let detail =
@@ -161,7 +160,6 @@ impl<'a> Network<'a> {
             capacity: Vec::new(),
             class_of,
             wanted,
-            index: HashMap::new(),
             pairs: Vec::new(),
             profiles: Vec::new(),
             gauges,
@@ -256,11 +254,10 @@ impl<'a> Network<'a> {
     fn find_pairs(&mut self) {
         let Network { ways, topology, walker, wanted, resource_of, folding, other_end, .. } = self;
         self.pairs.clear();
-        self.index.clear();
         self.profiles.clear();
         let mut known = HashMap::new();
         ways.with_capacities(|capacities| {
-            for (&(spread, from, to), &(src, dst)) in &*wanted {
+            for &PairOfClasses { spread, from, to, ends: (src, dst) } in &wanted.list {
                 walker.walk(ways, capacities, spread, (src, dst));
                 let mut pair = Pair { lost: walker.lost, ..Pair::default() };
                 for &(port, share) in &walker.crossed {
@@ -292,7 +289,6 @@ impl<'a> Network<'a> {
                     fold_between(&mut pair.between, resources);
                     pair.gauges = pair.gauges.map(|(from, to)| (classes.of(from), classes.of(to)));
                 }
-                self.index.insert((spread, from, to), self.pairs.len() as u32);
                 self.pairs.push(pair);
             }
         });
@@ -301,7 +297,7 @@ impl<'a> Network<'a> {
     /// The pair of two hosts that talk.
     pub(crate) fn pair(&self, spread: Spread, src: HostId, dst: HostId) -> u32 {
         let [from, to] = [src, dst].map(|host| self.class_of[host.index()]);
-        self.index[&(of_pairs(spread), from, to)]
+        self.wanted.index(spread, (from, to))
     }
 
     /// What a sprayed message uses.
@@ -354,7 +350,7 @@ impl<'a> Network<'a> {
     ) {
         let Network { ways, walker, wanted, other_end, .. } = self;
         ways.with_capacities(|capacities| {
-            for ((&(spread, ..), &(src, dst)), amounts) in wanted.iter().zip(amounts) {
+            for (&PairOfClasses { spread, ends: (src, dst), .. }, amounts) in wanted.list.iter().zip(amounts) {
                 if amounts.0 == 0.0 {
                     continue;
                 }
@@ -376,35 +372,6 @@ impl<'a> Network<'a> {
     }
 }
 
-/// Pairs of classes whose hosts talk, with two of them: also those that are not on the graph.
-fn wanted(
-    graph: &MessageGraph,
-    class_of: &[u32],
-    spread: &[Spread],
-) -> BTreeMap<(Spread, u32, u32), (HostId, HostId)> {
-    let key = |spread: Spread, (src, dst): (HostId, HostId)| {
-        let [from, to] = [src, dst].map(|host| class_of[host.index()]);
-        (of_pairs(spread), from, to)
-    };
-    let mut wanted = BTreeMap::new();
-    for message in graph.messages() {
-        let ends = (message.src, message.dst);
-        wanted.entry(key(spread[message.group.index()], ends)).or_insert(ends);
-    }
-    let Some(folding) = graph.folding() else { return wanted };
-    let mut new: Vec<_> = wanted.iter().map(|(&(spread, ..), &ends)| (spread, ends)).collect();
-    while let Some((spread, (src, dst))) = new.pop() {
-        for symmetry in folding.symmetries() {
-            let ends = (symmetry.host(src), symmetry.host(dst));
-            if let Entry::Vacant(entry) = wanted.entry(key(spread, ends)) {
-                entry.insert(ends);
-                new.push((spread, ends));
-            }
-        }
-    }
-    wanted
-}
-
 /// Links that stand for others, each once.
 fn fold_between(between: &mut Vec<Between>, resources: &Orbits) {
     for one in &mut *between {
@@ -419,12 +386,6 @@ fn fold_between(between: &mut Vec<Between>, resources: &Orbits) {
         }
         same
     });
-}
-
-/// Messages that are spread alike, whether their packets collide or not. Single paths have of this what they need to know:
-/// which hops a path has.
-fn of_pairs(spread: Spread) -> Spread {
-    if spread.is_by_capacity() { Spread::Balanced } else { Spread::Even }
 }
 
 fn add(list: &mut Vec<(u16, f64)>, port: u16, share: f64) {
@@ -496,7 +457,7 @@ fn representatives(
     topology: &Topology,
     walker: &mut Walker<'_>,
     capacities: &mut Capacities<'_>,
-    wanted: &BTreeMap<(Spread, u32, u32), (HostId, HostId)>,
+    wanted: &Wanted,
     class_of: &[u32],
     (rates, efficiency): (&[f64], f64),
 ) -> Vec<Option<PortId>> {
@@ -511,8 +472,8 @@ fn representatives(
     }
     let largest = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let mut from_sources = Most::new(rates.len());
-    for (&(spread, from, to), &pair) in wanted {
-        walker.walk(ways, capacities, spread, pair);
+    for &PairOfClasses { spread, from, to, ends } in &wanted.list {
+        walker.walk(ways, capacities, spread, ends);
         let random = mix64(mix64(u64::from(from) << 32 | u64::from(to)) ^ (spread as u64 + 1));
         from_sources.begin((spread, from), of_class[from as usize]);
         for &(port, share) in &walker.crossed {
@@ -525,10 +486,10 @@ fn representatives(
     }
     // The same from the receivers' side.
     let mut to_receivers = Most::new(rates.len());
-    let mut by_receiver: Vec<_> = wanted.iter().collect();
-    by_receiver.sort_unstable_by_key(|((spread, from, to), _)| (*spread, *to, *from));
-    for (&(spread, _, to), &pair) in by_receiver {
-        walker.walk(ways, capacities, spread, pair);
+    let mut by_receiver: Vec<_> = wanted.list.iter().collect();
+    by_receiver.sort_unstable_by_key(|pair| (pair.spread, pair.to, pair.from));
+    for &&PairOfClasses { spread, to, ends, .. } in &by_receiver {
+        walker.walk(ways, capacities, spread, ends);
         to_receivers.begin((spread, to), of_class[to as usize]);
         for &(port, share) in &walker.crossed {
             to_receivers.note(port, share);

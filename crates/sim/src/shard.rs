@@ -241,9 +241,9 @@ impl<'a, const C: usize> Shard<'a, C> {
 
 /// Numbers for all queue pairs that a run may open, so that a sender can name the other end before it exists: at each
 /// host those of its connections, in the order of their first use.
-pub(crate) fn queue_pair_numbers(
+pub(crate) fn queue_pair_numbers<Q>(
     spec: &SimSpec,
-    connections: &Connections<QueuePair>,
+    connections: &Connections<Q>,
 ) -> Result<Vec<[u32; 2]>, SimError> {
     let mut next = vec![FIRST_NUMBER; spec.topology.hosts() as usize];
     let numbers: Vec<[u32; 2]> = connections
