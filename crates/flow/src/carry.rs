@@ -37,8 +37,7 @@ impl Engine<'_> {
         let Some((size, _)) = self.size(pair, message.size.get()) else {
             return self.execution.unreachable(now, record);
         };
-        let acknowledged =
-            self.profile(pair).map_or(Duration::ZERO, |profile| self.lines[profile as usize].1);
+        let acknowledged = self.back(pair);
         let record = FlowRecord {
             ideal_fct_ps: size.ideal.as_ps(),
             ideal_acked_ps: Some((size.ideal + acknowledged).as_ps()),
@@ -49,8 +48,13 @@ impl Engine<'_> {
         self.execution.expected(flow, parts.len() as u16);
         for (Share { len, .. }, number) in parts.zip(0..) {
             let lane = self.execution.connections[conn].queue_pairs[usize::from(number)];
-            self.lanes[lane as usize].waiting.push_back(Part { message: flow, number, bytes: len });
-            self.serve_next(now, lane);
+            let (part, at) = (Part { message: flow, number, bytes: len }, &mut self.lanes[lane as usize]);
+            if at.is_idle(now) {
+                self.serve(now, lane, part);
+            } else {
+                at.waiting.push_back(part);
+                self.serve_next(now, lane);
+            }
         }
     }
 
@@ -104,9 +108,12 @@ impl Engine<'_> {
     /// What a message of so many bytes takes between the hosts of a pair, and the rate of the slower end.
     fn size(&mut self, pair: u32, bytes: u64) -> Option<(Size, f64)> {
         let number = self.profile(pair)?;
-        let line = self.lines[number as usize].0;
-        let profile = &self.network.profiles[number as usize];
-        Some((self.sizes.of(number, (profile, &line), bytes), line.rate))
+        Some((self.sizes.of(number, bytes), self.sizes.line_rate(number)))
+    }
+
+    /// How long an acknowledgement takes back between the hosts of a pair.
+    fn back(&self, pair: u32) -> Duration {
+        self.profile(pair).map_or(Duration::ZERO, |number| self.sizes.back(number))
     }
 
     /// The next part that waits in a lane has its turn, if nothing is before it.
@@ -158,7 +165,7 @@ impl Engine<'_> {
         let group = self.spec.graph.messages()[part.message as usize].group.0;
         let every = self.models[usize::from(group)].packets_an_ack;
         let wire = size.wire as f64;
-        let acks = (size.packets.div_ceil(every) * u64::from(self.ack_bytes)) as f64 / wire;
+        let acks = (size.packets.div_ceil(every) * u64::from(self.sizes.ack_bytes())) as f64 / wire;
         for &Use { resource, share } in &self.uses {
             if self.network.at_switch[resource as usize] {
                 let capacity = self.network.capacity[resource as usize];
@@ -244,7 +251,7 @@ impl Engine<'_> {
         }
         let efficiency = self.efficiency(lane);
         let (src, dst) = self.ends(part.message);
-        let acks = f64::from(self.ack_bytes) / wire;
+        let acks = f64::from(self.sizes.ack_bytes()) / wire;
         self.ledger.add(&self.network, &self.lanes[lane as usize], (src, dst), (wire, acks));
         if let Some((from, to)) = pair.gauges {
             self.levels[from as usize][0].add(wire);
@@ -273,8 +280,7 @@ impl Engine<'_> {
     fn arrives(&mut self, now: Time, lane: u32, part: Part, at: Time) {
         debug_assert!(at >= now);
         let Lane { pair, conn, .. } = self.lanes[lane as usize];
-        let back = self.profile(pair).map_or(Duration::ZERO, |profile| self.lines[profile as usize].1);
-        let (message, acked) = (part.message, at + back);
+        let (message, acked) = (part.message, at + self.back(pair));
         let whole = self.execution.connections[conn].queue_pairs.len() == 1;
         let graph = &self.spec.graph;
         let awaited = |moment| graph.informed(TaskId(message), moment).next().is_some();

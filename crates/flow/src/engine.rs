@@ -2,7 +2,7 @@
 
 use pathweave_execution::{Due, Execution, Step};
 use pathweave_results::EndReason;
-use pathweave_sim::{Control, Monitor, SimError, SimSpec, Snapshot, full_and_ack_bytes};
+use pathweave_sim::{Control, Monitor, SimError, SimSpec, Snapshot};
 use pathweave_units::{Duration, Time};
 use pathweave_workload::Task;
 
@@ -18,7 +18,7 @@ use crate::queue::{Law, PortQueue};
 use crate::recovery::Recovering;
 use crate::refuse;
 use crate::short::ShortLoads;
-use crate::sizes::{Line, Sizes};
+use crate::sizes::Sizes;
 use crate::solver::{FlowId, ResourceId, Solver, Use};
 
 /// Events between two looks of the monitor.
@@ -39,8 +39,6 @@ pub(crate) struct Engine<'a> {
     pub(crate) services: Vec<Option<Service>>,
     pub(crate) completions: IndexedHeap,
     pub(crate) sizes: Sizes,
-    /// By profile of the network: its ends, and how long an acknowledgement takes.
-    pub(crate) lines: Vec<(Line, Duration)>,
     pub(crate) law: Law,
     /// By resource.
     pub(crate) queues: Vec<PortQueue>,
@@ -50,11 +48,12 @@ pub(crate) struct Engine<'a> {
     pub(crate) recovering: Recovering,
     pub(crate) ledger: Ledger,
     pub(crate) marks: Marks,
-    pub(crate) ack_bytes: u32,
     pub(crate) uses: Vec<Use>,
     pub(crate) touched_flows: Vec<FlowId>,
     pub(crate) touched_resources: Vec<ResourceId>,
     next_change: usize,
+    /// Payload of all messages.
+    bytes_total: u128,
     pub(crate) events: u64,
     /// When the run ends at the latest, and why it would.
     pub(crate) until: (Time, EndReason),
@@ -87,7 +86,6 @@ impl<'a> Engine<'a> {
             services: Vec::new(),
             completions: IndexedHeap::default(),
             sizes: Sizes::new(&spec.host),
-            lines: Vec::new(),
             law,
             queues: Vec::new(),
             shorts: ShortLoads::default(),
@@ -95,11 +93,11 @@ impl<'a> Engine<'a> {
             recovering: Recovering::default(),
             ledger: Ledger::new(&network),
             network,
-            ack_bytes: full_and_ack_bytes(&spec.host).1,
             uses: Vec::new(),
             touched_flows: Vec::new(),
             touched_resources: Vec::new(),
             next_change: 0,
+            bytes_total: spec.graph.total_bytes(),
             events: 0,
             until: (spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span), EndReason::TimeLimit),
             known: Time::ZERO,
@@ -114,9 +112,7 @@ impl<'a> Engine<'a> {
         self.queues.clear();
         self.queues.resize(resources, PortQueue::default());
         self.shorts = ShortLoads::new(resources);
-        let share = self.network.efficiency;
-        let of = |profile| (Line::of(profile, share), profile.one_way(self.ack_bytes));
-        self.lines = self.network.profiles.iter().map(of).collect();
+        self.sizes.on_paths(&self.network.profiles, self.network.efficiency);
     }
 
     /// Runs it to its end. Why it ended, and when.
@@ -275,7 +271,7 @@ impl<'a> Engine<'a> {
             events: self.events,
             packet_hops: 0,
             bytes_done: self.execution.bytes_done(),
-            bytes_total: self.spec.graph.total_bytes(),
+            bytes_total: self.bytes_total,
             flows_done: self.execution.flows_done(),
             flows_total: self.spec.graph.messages().len(),
         }

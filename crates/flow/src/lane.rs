@@ -33,6 +33,14 @@ pub(crate) struct Lane {
     pub(crate) waits_until_free: bool,
 }
 
+impl Lane {
+    /// Nothing is before what comes now.
+    pub(crate) fn is_idle(&self, now: Time) -> bool {
+        let busy = self.serving.is_some() || self.waits_until_free || self.free_at > now;
+        !busy && self.waiting.is_empty()
+    }
+}
+
 /// A single path.
 pub(crate) struct Single {
     pub(crate) path: PathId,

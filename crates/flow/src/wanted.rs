@@ -1,5 +1,7 @@
 //! Which pairs of classes of hosts talk.
 
+use std::collections::hash_map::Entry;
+
 use pathweave_units::{HostId, Spread};
 use pathweave_workload::MessageGraph;
 
@@ -20,11 +22,8 @@ pub(crate) struct Wanted {
     /// Ascending.
     pub(crate) list: Vec<PairOfClasses>,
     /// Where each is in the list. Only looked up, never iterated: its order cannot leak.
-    index: foldhash::HashMap<Key, u32>,
+    index: foldhash::HashMap<u64, u32>,
 }
-
-/// Spread, from and to.
-type Key = (Spread, u32, u32);
 
 impl Wanted {
     /// Those of a workload, of whose groups `spread` tells how messages are spread: also those that are not on the graph, where
@@ -44,32 +43,36 @@ impl Wanted {
             }
             wanted.sort();
         }
-        let numbers = wanted.list.iter().zip(0..);
-        wanted.index = numbers.map(|(pair, number)| ((pair.spread, pair.from, pair.to), number)).collect();
+        for (pair, number) in wanted.list.iter().zip(0..) {
+            wanted.index.insert(key(pair.spread, (pair.from, pair.to)), number);
+        }
         wanted
     }
 
     fn sort(&mut self) {
-        self.list.sort_unstable_by_key(|pair| (pair.spread, pair.from, pair.to));
+        self.list.sort_unstable_by_key(|pair| key(pair.spread, (pair.from, pair.to)));
     }
 
     /// Adds the classes of two hosts. Returns them if they are new.
     fn add(&mut self, class_of: &[u32], spread: Spread, ends: (HostId, HostId)) -> Option<PairOfClasses> {
         let [from, to] = [ends.0, ends.1].map(|host| class_of[host.index()]);
         let spread = of_pairs(spread);
+        let Entry::Vacant(new) = self.index.entry(key(spread, (from, to))) else { return None };
         let pair = PairOfClasses { spread, from, to, ends };
-        let known = self.index.insert((spread, from, to), 0).is_some();
-        if known {
-            return None;
-        }
+        new.insert(self.list.len() as u32);
         self.list.push(pair);
         Some(pair)
     }
 
     /// Where the pair of two classes is in the list. They talk.
     pub(crate) fn index(&self, spread: Spread, (from, to): (u32, u32)) -> u32 {
-        self.index[&(of_pairs(spread), from, to)]
+        self.index[&key(of_pairs(spread), (from, to))]
     }
+}
+
+/// A pair in a number. Classes are of hosts, of which there are fewer than 2^31.
+fn key(spread: Spread, (from, to): (u32, u32)) -> u64 {
+    u64::from(spread.is_by_capacity()) << 63 | u64::from(from) << 32 | u64::from(to)
 }
 
 /// Messages that are spread alike, whether their packets collide or not. Single paths have of this what they need to know:

@@ -16,6 +16,8 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use smallvec::SmallVec;
+
 /// Levels and rates that move by less, in relation to themselves, are left as they are.
 pub(crate) const EPSILON: f64 = 0.001;
 
@@ -56,7 +58,7 @@ struct User {
 
 #[derive(Clone, Debug, Default)]
 struct Flow {
-    uses: Vec<Held>,
+    uses: SmallVec<[Held; 4]>,
     rate: f64,
     limit: f64,
     /// Bytes of acknowledgements that come back for a byte.

@@ -461,3 +461,36 @@ fn a_run_is_interrupted_while_it_is_measured() {
     assert!(run.flows.iter().all(|flow| flow.status != FlowStatus::Finished));
     assert!(impatient.0 < 5, "{} looks", impatient.0);
 }
+
+/// Asks to stop when a third of the messages has arrived.
+struct Sated;
+
+impl Monitor for Sated {
+    fn look(&mut self, at: &Snapshot) -> Control {
+        if at.flows_done * 3 < at.flows_total { Control::Continue } else { Control::Stop }
+    }
+}
+
+/// What nobody waits for is known ahead; a run that is cut off knows all that happened until then, and nothing that comes later.
+#[test]
+fn a_run_that_is_cut_off_knows_what_happened_and_nothing_else() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 8\n[[workload]]\nkind = \"poisson\"\nsizes = \"alistorage\"\nload = 0.5\n\
+                flows = 60_000\n";
+    let whole = flows(text, &[]);
+    let limited = flows(text, &["run.until=10ms"]);
+    assert_eq!((limited.info.ended, limited.info.simulated_ps), (EndReason::TimeLimit, 10_000_000_000));
+    let prepared = load(text, &["run.fidelity=flow"]).unwrap().prepare().unwrap();
+    let stopped = run(&prepared.spec, &mut Sated).unwrap();
+    assert_eq!(stopped.info.ended, EndReason::Interrupted);
+    for cut_off in [limited, stopped] {
+        let end = cut_off.info.simulated_ps;
+        let (mut done, mut open) = (0, 0);
+        for (flow, of_whole) in cut_off.flows.iter().zip(&whole.flows) {
+            let until = |ps: Option<u64>| ps.filter(|&ps| ps <= end);
+            assert_eq!(flow.finish_ps, until(of_whole.finish_ps), "flow {} until {end}", flow.flow);
+            assert_eq!(flow.acked_ps, until(of_whole.acked_ps), "flow {} until {end}", flow.flow);
+            *(if flow.finish_ps.is_some() { &mut done } else { &mut open }) += 1;
+        }
+        assert!(done > 10_000 && open > 10_000, "{done} done, {open} open at {end}");
+    }
+}
