@@ -11,6 +11,12 @@ use crate::flow::Sending;
 /// Messages of one label at one host: all of a collective are one activity, others as far as they overlap.
 type Exchange = (u32, u32, Option<u32>, u16);
 
+/// It in a number. Jobs are fewer than 2^32 - 1.
+fn code((host, label, job, group): Exchange) -> u128 {
+    let job = job.map_or(0, |job| job + 1);
+    u128::from(host) << 96 | u128::from(label) << 64 | u128::from(job) << 32 | u128::from(group)
+}
+
 /// The labels of a graph.
 pub(crate) fn labels(graph: &MessageGraph) -> Vec<ActivityLabel> {
     let bytes = |bytes: Bytes| bytes.get();
@@ -52,7 +58,7 @@ pub(crate) fn records<'f>(
     let mut all = computations(graph, progress, end);
     let mut together: Vec<(Exchange, ActivityRecord)> = Vec::new();
     // Where each is. Only looked up, never iterated: its order cannot leak.
-    let mut place: foldhash::HashMap<Exchange, usize> = foldhash::HashMap::default();
+    let mut place: foldhash::HashMap<u128, usize> = foldhash::HashMap::default();
     let mut single: Vec<(Exchange, ActivityRecord)> = Vec::new();
     for (flow, sending, finish) in posted {
         let Some(label) = graph.label(TaskId(flow)) else { continue };
@@ -76,7 +82,7 @@ pub(crate) fn records<'f>(
             };
             let exchange = (host.0, label, job, group);
             if is_collective {
-                match place.entry(exchange) {
+                match place.entry(code(exchange)) {
                     Entry::Occupied(known) => add(&mut together[*known.get()].1, &part),
                     Entry::Vacant(new) => {
                         new.insert(together.len());

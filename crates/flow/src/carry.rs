@@ -228,14 +228,8 @@ impl Engine<'_> {
             let queue = &mut self.queues[resource as usize];
             queue.advance(now, capacity, &self.law);
             if self.network.at_switch[resource as usize] {
-                let (solver, services) = (&self.solver, &self.services);
-                let left = || {
-                    solver
-                        .users(resource)
-                        .filter_map(|flow| services[flow as usize].as_ref())
-                        .map(|service| service.left)
-                        .sum()
-                };
+                let (users, services) = (self.solver.users(resource), &self.services);
+                let left = users.filter_map(|flow| services[flow as usize].as_ref()).map(|service| service.left);
                 let bytes = queue.bytes(left);
                 let between = pair.between.iter().find(|between| between.resource == resource);
                 let crosses = if single { 1.0 } else { between.map_or(share, |between| between.all) };
@@ -283,7 +277,9 @@ impl Engine<'_> {
         let (message, acked) = (part.message, at + self.back(pair));
         let whole = self.execution.connections[conn].queue_pairs.len() == 1;
         let graph = &self.spec.graph;
-        let awaited = |moment| graph.informed(TaskId(message), moment).next().is_some();
+        let awaited = |moment| {
+            graph.has_dependencies() && graph.informed(TaskId(message), moment).next().is_some()
+        };
         let ahead = whole && acked <= self.until.0 && !awaited(Moment::Completion);
         if ahead && !awaited(Moment::Delivery) {
             self.events += 1;

@@ -173,6 +173,7 @@ impl<'a> Network<'a> {
     /// Finds resources and pairs as the links and routes are now. The solver has no flow.
     pub(crate) fn rebuild(&mut self, solver: &mut Solver) {
         let Network { ways, topology, walker, wanted, class_of, detail, efficiency, .. } = self;
+        walker.forget();
         let ports = ways.ports().ports(topology.nodes() - 1).end as usize;
         let rates = port_rates(ways, topology, (ports, *efficiency));
         let representative = ways.with_capacities(|capacities| match detail {
@@ -257,10 +258,10 @@ impl<'a> Network<'a> {
         self.profiles.clear();
         let mut known = HashMap::new();
         ways.with_capacities(|capacities| {
-            for &PairOfClasses { spread, from, to, ends: (src, dst) } in &wanted.list {
-                walker.walk(ways, capacities, spread, (src, dst));
-                let mut pair = Pair { lost: walker.lost, ..Pair::default() };
-                for &(port, share) in &walker.crossed {
+            for (number, &PairOfClasses { spread, from, to, ends: (src, dst) }) in wanted.list.iter().enumerate() {
+                let walk = walker.walk(ways, capacities, spread, number, (src, dst));
+                let mut pair = Pair { lost: walk.lost, ..Pair::default() };
+                for &(port, share) in walk.crossed {
                     let (node, peer) = ways.ends(port);
                     let number = |node: u32, port: PortId| (port - ways.ports().ports(node).start) as u16;
                     let resource = resource_of[port as usize];
@@ -350,12 +351,13 @@ impl<'a> Network<'a> {
     ) {
         let Network { ways, walker, wanted, other_end, .. } = self;
         ways.with_capacities(|capacities| {
-            for (&PairOfClasses { spread, ends: (src, dst), .. }, amounts) in wanted.list.iter().zip(amounts) {
+            for (number, (pair, amounts)) in wanted.list.iter().zip(amounts).enumerate() {
                 if amounts.0 == 0.0 {
                     continue;
                 }
-                walker.walk(ways, capacities, spread, (src, dst));
-                for &(port, share) in &walker.crossed {
+                let &PairOfClasses { spread, ends: (src, dst), .. } = pair;
+                let walk = walker.walk(ways, capacities, spread, number, (src, dst));
+                for &(port, share) in walk.crossed {
                     let (node, peer) = ways.ends(port);
                     if node != src.0 && peer != dst.0 {
                         let back = other_end[port as usize];
@@ -472,11 +474,11 @@ fn representatives(
     }
     let largest = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let mut from_sources = Most::new(rates.len());
-    for &PairOfClasses { spread, from, to, ends } in &wanted.list {
-        walker.walk(ways, capacities, spread, ends);
+    for (number, &PairOfClasses { spread, from, to, ends }) in wanted.list.iter().enumerate() {
+        let walk = walker.walk(ways, capacities, spread, number, ends);
         let random = mix64(mix64(u64::from(from) << 32 | u64::from(to)) ^ (spread as u64 + 1));
         from_sources.begin((spread, from), of_class[from as usize]);
-        for &(port, share) in &walker.crossed {
+        for &(port, share) in walk.crossed {
             let relative = share * (largest / rates[port as usize]);
             let fixed = (relative * SIGNATURE_SCALE + 0.5) as u64;
             let signature = &mut signatures[port as usize];
@@ -486,12 +488,12 @@ fn representatives(
     }
     // The same from the receivers' side.
     let mut to_receivers = Most::new(rates.len());
-    let mut by_receiver: Vec<_> = wanted.list.iter().collect();
-    by_receiver.sort_unstable_by_key(|pair| (pair.spread, pair.to, pair.from));
-    for &&PairOfClasses { spread, to, ends, .. } in &by_receiver {
-        walker.walk(ways, capacities, spread, ends);
+    let mut by_receiver: Vec<_> = wanted.list.iter().enumerate().collect();
+    by_receiver.sort_unstable_by_key(|(_, pair)| (pair.spread, pair.to, pair.from));
+    for (number, &PairOfClasses { spread, to, ends, .. }) in by_receiver {
+        let walk = walker.walk(ways, capacities, spread, number, ends);
         to_receivers.begin((spread, to), of_class[to as usize]);
-        for &(port, share) in &walker.crossed {
+        for &(port, share) in walk.crossed {
             to_receivers.note(port, share);
         }
     }

@@ -246,18 +246,15 @@ pub(crate) fn queue_pair_numbers<Q>(
     connections: &Connections<Q>,
 ) -> Result<Vec<[u32; 2]>, SimError> {
     let mut next = vec![FIRST_NUMBER; spec.topology.hosts() as usize];
-    let numbers: Vec<[u32; 2]> = connections
-        .iter()
-        .map(|connection| {
-            let queue_pairs = u32::from(spec.scheme_of(connection.group).scheme.queue_pairs);
-            [connection.src, connection.dst].map(|host| {
-                let next = &mut next[host.index()];
-                let number = *next;
-                *next = next.saturating_add(queue_pairs);
-                number
-            })
-        })
-        .collect();
+    let mut numbers = Vec::with_capacity(connections.len());
+    for connection in connections.iter() {
+        let queue_pairs = u32::from(spec.scheme_of(connection.group).scheme.queue_pairs);
+        let mut take = |host: HostId| {
+            let next = &mut next[host.index()];
+            std::mem::replace(next, next.saturating_add(queue_pairs))
+        };
+        numbers.push([take(connection.src), take(connection.dst)]);
+    }
     match next.iter().zip(0..).max() {
         Some((&end, host)) if end > DATAGRAMS => Err(SimError::Network(format!(
             "{} would open {} queue pairs in the run; {} can be told apart",
