@@ -25,8 +25,8 @@ pub struct Connection<Q> {
     pub(crate) messages_left: u32,
     /// Its queue pairs; empty until the caller opens them.
     pub queue_pairs: Vec<Q>,
-    /// The sender's counters when it was last done with a message. None until they count something, and none once it is done
-    /// with all, so that a million connections of a message each do without.
+    /// The sender's counters when it was last done with a message. None until then, and none once it is with all, so that
+    /// a million connections of a message each do without.
     sent: Option<Box<SenderTally>>,
     /// Packets out of order that the receiver had counted when a message last arrived.
     received_out_of_order: u64,
@@ -53,7 +53,7 @@ impl<Q> Connection<Q> {
     /// Remembers the sender's counters of now. Returns those of when this was last called.
     pub(crate) fn take_sent(&mut self, now: SenderTally) -> SenderTally {
         let taken = self.sent.as_deref().copied().unwrap_or_default();
-        self.sent = (self.messages_left > 1 && now != SenderTally::default()).then(|| Box::new(now));
+        self.sent = (self.messages_left > 1).then(|| Box::new(now));
         taken
     }
 

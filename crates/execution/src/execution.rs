@@ -66,7 +66,7 @@ pub enum Completed {
 /// 1. At the sender [`Execution::posted`], with the record as far as it is known and the number of parts
 ///    ([`crate::shares`]), or [`Execution::unreachable`]; at the receiver [`Execution::expected`], before anything arrives.
 /// 2. At the receiver, for each part, [`Execution::part_delivered`] when it has arrived, and after the last of them
-///    [`Execution::received`], which takes the receiver's counters.
+///    [`Execution::received`], which takes the receiver's counters where there are any.
 /// 3. At the sender, for each part, [`Execution::part_completed`] when it is known how it ended. A part that could not be
 ///    posted completes with [`Status::Flushed`]. After the last of them [`Execution::ended`] and, for messages with queue
 ///    pairs of their own connection, [`Execution::done_with`], which takes the sender's counters.
@@ -372,6 +372,9 @@ impl<Q> Execution<Q> {
 
     /// Takes the sender's counters of a message's connection into its record.
     fn settle_sender(&mut self, flow: u32, now: SenderTally) {
+        if now == SenderTally::default() {
+            return;
+        }
         let conn = self.connections.of(flow);
         let taken = self.connections[conn].take_sent(now);
         if let Some(sending) = self.sending_mut(flow) {

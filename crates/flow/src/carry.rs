@@ -1,7 +1,7 @@
 //! How a message is carried: its parts wait in the lane of a queue pair, in the order of posting, and are served one after
 //! another, long ones as flows, short ones at once.
 
-use pathweave_execution::{Completed, ConnId, ReceiverTally, SenderTally, Share, shares};
+use pathweave_execution::{Completed, ConnId, SenderTally, Share, shares};
 use pathweave_results::FlowRecord;
 use pathweave_transport::Status;
 use pathweave_units::{Duration, HostId, PathId, Spread, Time};
@@ -355,7 +355,6 @@ impl Engine<'_> {
             lanes => shares(size, lanes).nth(usize::from(part)).map_or(0, |share| share.len),
         };
         if self.execution.part_delivered(now, message, bytes) {
-            self.execution.received(message, ReceiverTally::default());
             self.take_news();
         }
     }

@@ -297,8 +297,7 @@ impl<'a> Network<'a> {
 
     /// The pair of two hosts that talk.
     pub(crate) fn pair(&self, spread: Spread, src: HostId, dst: HostId) -> u32 {
-        let [from, to] = [src, dst].map(|host| self.class_of[host.index()]);
-        self.wanted.index(spread, (from, to))
+        self.wanted.index(spread, (self.class_of[src.index()], self.class_of[dst.index()]))
     }
 
     /// What a sprayed message uses.
@@ -306,17 +305,15 @@ impl<'a> Network<'a> {
         let pair = &self.pairs[pair as usize];
         uses.clear();
         let from = self.ways.ports().ports(src.0).start;
-        uses.extend(
-            pair.first
-                .iter()
-                .map(|&(port, share)| Use { resource: self.resource(from + PortId::from(port)), share }),
-        );
-        uses.extend(
-            pair.last
-                .iter()
-                .map(|&(port, share)| Use { resource: self.resource(self.port_to(dst, port)), share }),
-        );
-        uses.extend(pair.between.iter().map(|&Between { resource, share, .. }| Use { resource, share }));
+        for &(port, share) in &pair.first {
+            uses.push(Use { resource: self.resource(from + PortId::from(port)), share });
+        }
+        for &(port, share) in &pair.last {
+            uses.push(Use { resource: self.resource(self.port_to(dst, port)), share });
+        }
+        for &Between { resource, share, .. } in &pair.between {
+            uses.push(Use { resource, share });
+        }
     }
 
     /// The egress port of the direction of a host's link that leads to it.

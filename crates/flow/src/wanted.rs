@@ -55,7 +55,7 @@ impl Wanted {
 
     /// Adds the classes of two hosts. Returns them if they are new.
     fn add(&mut self, class_of: &[u32], spread: Spread, ends: (HostId, HostId)) -> Option<PairOfClasses> {
-        let [from, to] = [ends.0, ends.1].map(|host| class_of[host.index()]);
+        let (from, to) = (class_of[ends.0.index()], class_of[ends.1.index()]);
         let spread = of_pairs(spread);
         let Entry::Vacant(new) = self.index.entry(key(spread, (from, to))) else { return None };
         let pair = PairOfClasses { spread, from, to, ends };

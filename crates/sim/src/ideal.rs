@@ -136,15 +136,22 @@ struct Timed {
 
 impl Timed {
     fn new(profile: &PathProfile, wire: u32) -> Self {
-        let hop = |(rate, _): &(Rate, Duration)| rate.time_for(u64::from(wire));
-        let shared = |time: Duration, ports: u32| Duration::from_ps(time.as_ps() / u64::from(ports));
+        // Mostly all hops are as fast.
+        let first = profile.hops[0].0;
+        let out = first.time_for(u64::from(wire));
+        let hop = |rate: Rate| if rate == first { out } else { rate.time_for(u64::from(wire)) };
+        let shared = |time: Duration, ports: u32| match ports {
+            1 => time,
+            _ => Duration::from_ps(time.as_ps() / u64::from(ports)),
+        };
         let (senders, receivers) = profile.nic_ports;
         let last = profile.hops.len() - 1;
+        let between = &profile.hops[1.min(last)..last];
         Timed {
             wire,
-            out: shared(hop(&profile.hops[0]), senders),
-            between: profile.hops[1.min(last)..last].iter().map(hop).sum(),
-            back: shared(hop(&profile.hops[last]), receivers),
+            out: shared(out, senders),
+            between: between.iter().map(|(rate, _)| hop(*rate)).sum(),
+            back: shared(hop(profile.hops[last].0), receivers),
         }
     }
 }

@@ -258,6 +258,22 @@ fn links_that_fail_and_slow_down() {
     }
 }
 
+/// 12.5 B a nanosecond over four uplinks for 300 us, and over three of them from then on.
+#[test]
+fn what_crossed_a_link_before_it_failed_is_counted_there() {
+    let fault = "[[fault]]\nkind = \"link-down\"\nlink = \"leaf0-spine3\"\nat = \"300us\"\n";
+    let text = format!("scheme = \"udmp\"\n{LEAVES}{}{fault}", messages(&[(0, 4, 8, 0)]));
+    let result = flows(&text, &["switch.reroute_after=10us"]);
+    let crossed = |spine: &str| {
+        let links = result.links.iter().filter(|link| link.name.contains("leaf0") && link.name.contains(spine));
+        links.map(|link| link.tx_bytes).max().expect("two directions") as f64
+    };
+    let expected = 12.5 * 300_000.0 / 4.0;
+    assert!((crossed("spine3") / expected - 1.0).abs() < 0.01, "{} of {expected}", crossed("spine3"));
+    let all = ["spine0", "spine1", "spine2", "spine3"].map(crossed).iter().sum::<f64>();
+    assert!((1.015..1.03).contains(&(all / 8e6)), "82 B of headers for 4,096 B: {all}");
+}
+
 #[test]
 fn what_depends_on_packets_is_refused_with_its_place_and_the_way_out() {
     let text = format!("scheme = \"rps\"\n{LEAVES}{}", messages(&[(0, 5, 1, 0)]));
