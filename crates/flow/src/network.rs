@@ -12,6 +12,7 @@ use pathweave_sim::{PathProfile, SimSpec, Ways};
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::{HostId, PathId, Spread, mix64};
 use pathweave_workload::Folding;
+use smallvec::SmallVec;
 
 use crate::fold::{Orbits, carried_ports};
 use crate::solver::{ResourceId, Solver, Use};
@@ -27,15 +28,18 @@ const SIGNATURE_SCALE: f64 = (1u64 << 20) as f64;
 /// A link may be filled by so much more than its rate, in relation, and still count as one that cannot: rounding.
 const ROUNDING: f64 = 1e-6;
 
+/// Ports of a host, with the fraction that crosses each. Mostly there is one.
+pub(crate) type Ports = SmallVec<[(u16, f64); 1]>;
+
 /// What a pair of classes uses besides the links of the very hosts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pair {
     /// Of the sender's ports.
-    pub(crate) first: Vec<(u16, f64)>,
+    pub(crate) first: Ports,
     /// Between the hosts' switches.
     pub(crate) between: Vec<Between>,
     /// Of the receiver's ports.
-    pub(crate) last: Vec<(u16, f64)>,
+    pub(crate) last: Ports,
     /// What arrives nowhere.
     pub(crate) lost: f64,
     /// Its hops when idle, an index into [`Network::profiles`]; `None`: there is no way.
@@ -387,7 +391,7 @@ fn fold_between(between: &mut Vec<Between>, resources: &Orbits) {
     });
 }
 
-fn add(list: &mut Vec<(u16, f64)>, port: u16, share: f64) {
+fn add(list: &mut Ports, port: u16, share: f64) {
     match list.iter_mut().find(|(known, _)| *known == port) {
         Some((_, sum)) => *sum += share,
         None => list.push((port, share)),
