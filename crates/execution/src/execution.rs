@@ -218,11 +218,13 @@ impl<Q> Execution<Q> {
     }
 
     /// When something is due next that the caller has not taken: a task that waits for nothing, or a barrier.
+    #[inline]
     pub fn next(&self) -> Option<Time> {
         self.tasks.next()
     }
 
     /// The next task that waits for no other and begins before `end`, as a step to be made.
+    #[inline]
     pub fn root_before(&mut self, end: Time) -> Option<Due> {
         self.tasks.root_before(end)
     }
@@ -234,6 +236,7 @@ impl<Q> Execution<Q> {
     }
 
     /// Makes a step that is due. Returns the message that is to be posted, if one begins.
+    #[inline]
     pub fn step(&mut self, now: Time, host: HostId, step: Step) -> Option<u32> {
         self.tasks.step(now, Some(host), step)
     }

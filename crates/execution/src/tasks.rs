@@ -108,6 +108,7 @@ impl Tasks {
     }
 
     /// When something happens next that no host knows of yet.
+    #[inline]
     pub(crate) fn next(&self) -> Option<Time> {
         let first = self.part.as_ref().is_none_or(Part::is_first);
         let barrier = self.barrier().filter(|_| first);
@@ -115,6 +116,7 @@ impl Tasks {
     }
 
     /// The next task that waits for no other and begins before `end`, at a host of this part.
+    #[inline]
     pub(crate) fn root_before(&mut self, end: Time) -> Option<Due> {
         while let Some((task, at)) = self.progress.pop_root(&self.graph, end) {
             let step = Step::Begin(task);

@@ -1,7 +1,7 @@
 //! How a message is carried: its parts wait in the lane of a queue pair, in the order of posting, and are served one after
 //! another, long ones as flows, short ones at once.
 
-use pathweave_execution::{Completed, ConnId, SenderTally, Share, shares};
+use pathweave_execution::{Completed, ConnId, QueuePairs, SenderTally, Share, shares};
 use pathweave_results::FlowRecord;
 use pathweave_transport::Status;
 use pathweave_units::{Duration, HostId, PathId, Spread, Time};
@@ -68,7 +68,7 @@ impl Engine<'_> {
             return false;
         }
         let queue_pairs = self.spec.scheme_of(group).scheme.queue_pairs;
-        let mut lanes = Vec::with_capacity(usize::from(queue_pairs));
+        let mut lanes = QueuePairs::with_capacity(usize::from(queue_pairs));
         for index in 0..queue_pairs {
             let single = if spread.is_single() {
                 let Some(mut chooser) = self.network.ways.chooser(conn, index, group, (src, dst)) else {

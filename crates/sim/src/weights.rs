@@ -45,16 +45,12 @@ impl<'a> Weights<'a> {
         if topology.is_host(node) || topology.ports(dst.into()).iter().any(|port| port.peer == node) {
             return u64::MAX;
         }
-        let hops = routing.next_hops(node, dst);
-        if hops.len() == 1 {
-            return self.through(routing, node, hops.get(0), dst);
-        }
         if let Some(&known) = self.capacity.get(&(dst, node)) {
             return known;
         }
         // Shortest paths never come back, so this ends.
         let through = |sum: u64, port| sum.saturating_add(self.through(routing, node, port, dst));
-        let sum = hops.iter().fold(0, through);
+        let sum = routing.next_hops(node, dst).iter().fold(0, through);
         self.capacity.insert((dst, node), sum);
         sum
     }
