@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(agenda.next(), us(1));
         agenda.begin(us(1));
         agenda.push(us(2), events[1]);
-        let mut take = |agenda: &mut Agenda| {
+        let take = |agenda: &mut Agenda| {
             let code = agenda.first()?;
             agenda.pop(code);
             Some(Event::from_code(code))

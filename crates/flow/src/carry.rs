@@ -34,9 +34,10 @@ impl Engine<'_> {
         let lanes = self.execution.connections[conn].queue_pairs.len();
         let first = self.execution.connections[conn].queue_pairs[0];
         let pair = self.lanes[first as usize].pair;
-        let Some((size, _)) = self.size(pair, message.size.get()) else {
+        let Some(whole) = self.size(pair, message.size.get()) else {
             return self.execution.unreachable(now, record);
         };
+        let size = whole.0;
         let acknowledged = self.back(pair);
         let record = FlowRecord {
             ideal_fct_ps: size.ideal.as_ps(),
@@ -49,11 +50,11 @@ impl Engine<'_> {
         for (Share { len, .. }, number) in parts.zip(0..) {
             let lane = self.execution.connections[conn].queue_pairs[usize::from(number)];
             let (part, at) = (Part { message: flow, number, bytes: len }, &mut self.lanes[lane as usize]);
-            if at.is_idle(now) {
-                self.serve(now, lane, part);
-            } else {
+            if !at.is_idle(now) {
                 at.waiting.push_back(part);
                 self.serve_next(now, lane);
+            } else if let Some(sized) = if lanes == 1 { Some(whole) } else { self.size(pair, len) } {
+                self.serve(now, lane, part, sized);
             }
         }
     }
@@ -129,12 +130,15 @@ impl Engine<'_> {
                 return self.agenda.push(free_at, Event::LaneFree(lane));
             }
             let part = at.waiting.pop_front().expect("it is not empty");
-            self.serve(now, lane, part);
+            let pair = at.pair;
+            if let Some(sized) = self.size(pair, part.bytes) {
+                self.serve(now, lane, part, sized);
+            }
         }
     }
 
-    fn serve(&mut self, now: Time, lane: u32, part: Part) {
-        let pair = self.lanes[lane as usize].pair;
+    /// A part of this size has its turn.
+    fn serve(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
         let (src, dst) = self.ends(part.message);
         if let Some(single) = &mut self.lanes[lane as usize].single
             && let Some(chooser) = &mut single.chooser
@@ -143,7 +147,6 @@ impl Engine<'_> {
             single.route = self.network.route(src, dst, single.path);
         }
         self.find_uses(lane, (src, dst));
-        let Some((size, line)) = self.size(pair, part.bytes) else { return };
         if size.wire <= SHORT {
             self.serve_short(now, lane, part, (size, line));
         } else {
@@ -178,24 +181,25 @@ impl Engine<'_> {
         if self.services.len() <= flow as usize {
             self.services.resize(flow as usize + 1, None);
         }
+        let gauges = self.network.pairs[pair as usize].gauges;
         self.services[flow as usize] = Some(Service {
-            part,
-            lane,
-            pair,
-            wire,
             left: wire,
             rate: 0.0,
             since: now,
-            began: now,
-            base: size.base,
-            crossed: self.crossed(now, pair),
             efficiency: self.efficiency(lane),
-            acks,
-            counted: 0.0,
-            line,
+            gauges,
+            group,
+            lane,
             remembers: line,
             limited_since: Time::MAX,
-            group,
+            line,
+            part,
+            wire,
+            began: now,
+            base: size.base,
+            crossed: self.crossed(now, gauges),
+            acks,
+            counted: 0.0,
         });
         self.lanes[lane as usize].serving = Some(flow);
     }
@@ -211,8 +215,8 @@ impl Engine<'_> {
     }
 
     /// What has crossed the links of both ends' switches.
-    fn crossed(&self, now: Time, pair: u32) -> [f64; 2] {
-        let Some((from, to)) = self.network.pairs[pair as usize].gauges else { return [0.0; 2] };
+    fn crossed(&self, now: Time, gauges: Option<(u32, u32)>) -> [f64; 2] {
+        let Some((from, to)) = gauges else { return [0.0; 2] };
         [self.levels[from as usize][0].crossed(now), self.levels[to as usize][1].crossed(now)]
     }
 
@@ -229,7 +233,8 @@ impl Engine<'_> {
             queue.advance(now, capacity, &self.law);
             if self.network.at_switch[resource as usize] {
                 let (users, services) = (self.solver.users(resource), &self.services);
-                let left = users.filter_map(|flow| services[flow as usize].as_ref()).map(|service| service.left);
+                let left =
+                    users.filter_map(|flow| services[flow as usize].as_ref()).map(|service| service.left);
                 let bytes = queue.bytes(left);
                 let between = pair.between.iter().find(|between| between.resource == resource);
                 let crosses = if single { 1.0 } else { between.map_or(share, |between| between.all) };
@@ -277,9 +282,8 @@ impl Engine<'_> {
         let (message, acked) = (part.message, at + self.back(pair));
         let whole = self.execution.connections[conn].queue_pairs.len() == 1;
         let graph = &self.spec.graph;
-        let awaited = |moment| {
-            graph.has_dependencies() && graph.informed(TaskId(message), moment).next().is_some()
-        };
+        let awaited =
+            |moment| graph.has_dependencies() && graph.informed(TaskId(message), moment).next().is_some();
         let ahead = whole && acked <= self.until.0 && !awaited(Moment::Completion);
         if ahead && !awaited(Moment::Delivery) {
             self.events += 1;
@@ -302,13 +306,13 @@ impl Engine<'_> {
         service.advance(now);
         self.completions.remove(flow);
         self.solver.remove(flow);
-        let Service { part, lane, pair, wire, rate, .. } = service;
+        let Service { part, lane, gauges, wire, rate, .. } = service;
         let mut wait = 0.0;
-        if let Some((from, to)) = self.network.pairs[pair as usize].gauges {
+        if let Some((from, to)) = gauges {
             self.levels[from as usize][0].change(now, -rate);
             self.levels[to as usize][1].change(now, -rate);
             let spread = self.models[usize::from(service.group)].spread;
-            let after = self.crossed(now, pair);
+            let after = self.crossed(now, gauges);
             let links = [(from, 0), (to, 1)].map(|(class, way): (u32, usize)| {
                 (self.network.gauges[class as usize], after[way] - service.crossed[way])
             });

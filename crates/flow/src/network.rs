@@ -262,7 +262,9 @@ impl<'a> Network<'a> {
         self.profiles.clear();
         let mut known = HashMap::new();
         ways.with_capacities(|capacities| {
-            for (number, &PairOfClasses { spread, from, to, ends: (src, dst) }) in wanted.list.iter().enumerate() {
+            for (number, &PairOfClasses { spread, from, to, ends: (src, dst) }) in
+                wanted.list.iter().enumerate()
+            {
                 let walk = walker.walk(ways, capacities, spread, number, (src, dst));
                 let mut pair = Pair { lost: walk.lost, ..Pair::default() };
                 for &(port, share) in walk.crossed {

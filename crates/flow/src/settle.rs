@@ -16,7 +16,7 @@ impl Engine<'_> {
             service.advance(now);
             let rate = solver.rate(flow);
             if rate != service.rate
-                && let Some((from, to)) = network.pairs[service.pair as usize].gauges
+                && let Some((from, to)) = service.gauges
             {
                 levels[from as usize][0].change(now, rate - service.rate);
                 levels[to as usize][1].change(now, rate - service.rate);

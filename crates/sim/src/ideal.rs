@@ -81,9 +81,11 @@ impl IdealPath {
         let last = Timed::new(&self.profile, with_route(&self.profile, self.framing, &segment));
         let wire = match packets {
             1 => u64::from(last.wire),
-            _ => u64::from(self.first.wire)
-                + (packets - 2) * u64::from(self.middle.wire)
-                + u64::from(last.wire),
+            _ => {
+                u64::from(self.first.wire)
+                    + (packets - 2) * u64::from(self.middle.wire)
+                    + u64::from(last.wire)
+            }
         };
         let first = if packets == 1 { last } else { self.first };
         let one_hop = self.profile.hops.len() == 1;

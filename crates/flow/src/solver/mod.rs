@@ -339,15 +339,15 @@ impl Solver {
         let at = &self.resources[resource as usize];
         let (room, before) = (at.room(), self.levels[resource as usize]);
         let mut sum = 0.0;
-        for user in &at.users {
+        allowed.extend(at.users.iter().map(|user| {
             let most = user.limit.min(match user.others {
                 Others::None => f64::INFINITY,
                 Others::One(other) => self.levels[other as usize],
                 Others::Several => self.level_of_others(user),
             });
             sum += user.share * most;
-            allowed.push((most, user.share));
-        }
+            (most, user.share)
+        }));
         let (level, limited) =
             if sum <= room * (1.0 + ROUNDING) { (f64::INFINITY, 0) } else { level_of(&allowed, room) };
         let at = &mut self.resources[resource as usize];

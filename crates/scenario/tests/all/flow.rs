@@ -265,7 +265,8 @@ fn what_crossed_a_link_before_it_failed_is_counted_there() {
     let text = format!("scheme = \"udmp\"\n{LEAVES}{}{fault}", messages(&[(0, 4, 8, 0)]));
     let result = flows(&text, &["switch.reroute_after=10us"]);
     let crossed = |spine: &str| {
-        let links = result.links.iter().filter(|link| link.name.contains("leaf0") && link.name.contains(spine));
+        let links =
+            result.links.iter().filter(|link| link.name.contains("leaf0") && link.name.contains(spine));
         links.map(|link| link.tx_bytes).max().expect("two directions") as f64
     };
     let expected = 12.5 * 300_000.0 / 4.0;
