@@ -45,7 +45,7 @@ pub(crate) struct Sizes {
     packet_bytes: u32,
     ack_bytes: u32,
     /// By profile of the network: with its ends, and how long an acknowledgement takes.
-    paths: Vec<(IdealPath, Line, Duration)>,
+    paths: Vec<(IdealPath<PathProfile>, Line, Duration)>,
     known: [Option<((u32, u64), Size)>; REMEMBERED],
 }
 
@@ -59,8 +59,8 @@ impl Sizes {
     /// Paths are these from now on; of the capacity of their links this share is used.
     pub(crate) fn on_paths(&mut self, profiles: &[PathProfile], share: f64) {
         let (mtu, framing, verb) = (self.host.mtu.get() as u16, self.host.framing, self.host.verb);
-        let of = |profile| {
-            let ideal = IdealPath::new(profile, mtu, framing, verb);
+        let of = |profile: &PathProfile| {
+            let ideal = IdealPath::new(profile.clone(), mtu, framing, verb);
             (ideal, Line::of(profile, share), profile.one_way(self.ack_bytes))
         };
         self.paths = profiles.iter().map(of).collect();

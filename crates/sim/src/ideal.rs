@@ -1,5 +1,7 @@
 //! Completion time of a message on an idle network: the denominator of slowdown.
 
+use std::borrow::Borrow;
+
 use pathweave_units::{Duration, PathId, QpNum, Rate, Time};
 use pathweave_wire::{Ack, Body, Data, Framing, Notices, Operation, RdData, Segment};
 
@@ -50,10 +52,10 @@ pub fn ideal_fct(profile: &PathProfile, size_bytes: u64, mtu: u16, framing: Fram
     IdealPath::new(profile, mtu, framing, verb).message(size_bytes).1
 }
 
-/// What is the same for all messages on an idle path.
+/// What is the same for all messages on an idle path, `P`.
 #[derive(Clone, Debug)]
-pub struct IdealPath {
-    profile: PathProfile,
+pub struct IdealPath<P> {
+    profile: P,
     mtu: u16,
     framing: Framing,
     verb: Verb,
@@ -63,14 +65,14 @@ pub struct IdealPath {
     middle: Timed,
 }
 
-impl IdealPath {
+impl<P: Borrow<PathProfile>> IdealPath<P> {
     /// Of a path, for messages in packets of at most `mtu` bytes of payload.
-    pub fn new(profile: &PathProfile, mtu: u16, framing: Framing, verb: Verb) -> Self {
-        let full = |offset| {
-            Timed::new(profile, with_route(profile, framing, &data_segment(verb, offset, mtu, false)))
-        };
-        let (first, middle) = (full(0), full(1));
-        IdealPath { profile: profile.clone(), mtu, framing, verb, delay: delay(profile), first, middle }
+    pub fn new(profile: P, mtu: u16, framing: Framing, verb: Verb) -> Self {
+        let path = profile.borrow();
+        let full =
+            |offset| Timed::new(path, with_route(path, framing, &data_segment(verb, offset, mtu, false)));
+        let (first, middle, delay) = (full(0), full(1), delay(path));
+        IdealPath { profile, mtu, framing, verb, delay, first, middle }
     }
 
     /// Wire bytes of all data packets of a message, and the time of [`ideal_fct`].
@@ -78,7 +80,8 @@ impl IdealPath {
         let (packets, last_len) = packets(size_bytes, self.mtu);
         let offset = u32::from(packets > 1);
         let segment = data_segment(self.verb, offset, last_len, true);
-        let last = Timed::new(&self.profile, with_route(&self.profile, self.framing, &segment));
+        let path = self.profile.borrow();
+        let last = Timed::new(path, with_route(path, self.framing, &segment));
         let wire = match packets {
             1 => u64::from(last.wire),
             _ => {
@@ -88,7 +91,7 @@ impl IdealPath {
             }
         };
         let first = if packets == 1 { last } else { self.first };
-        let one_hop = self.profile.hops.len() == 1;
+        let one_hop = path.hops.len() == 1;
         (wire, in_a_row(packets, [first, self.middle, last], one_hop) + self.delay)
     }
 }
