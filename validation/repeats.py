@@ -4,10 +4,11 @@
     pathweave run SCENARIO --flows-csv flows.csv --quiet
     repeats.py flows.csv
 
-An iteration is a job; it is compared with those before it that have the same messages. A step is what all ranks do as their
-n-th message to a peer within an iteration. An iteration or a step repeats an earlier one if each of its messages takes as long,
-and begins as long after the first one, to the picosecond. That is necessary for the states at their starts to be equal, and not
-sufficient. Steps are compared with all earlier ones of the same messages, within an iteration and before it.
+An iteration is a job; it is compared with those before it that have the same messages. A step is what all ranks do as
+their n-th message to a peer within an iteration. An iteration or a step repeats an earlier one if each of its
+messages takes as long, and begins as long after the first one, to the picosecond. That is necessary for the states at
+their starts to be equal, and not sufficient. Steps are compared with all earlier ones of the same messages, within an
+iteration and before it.
 
 docs/flow-fidelity.md has results.
 """

@@ -395,7 +395,8 @@ impl<Q> Execution<Q> {
         self.sending.get(flow).as_ref().is_some_and(|sending| sending.parts_to_complete > 0)
     }
 
-    /// At the sender: a message that was posted and has not left took so many packets, where its connection does not count them.
+    /// At the sender: a message that was posted and has not left took so many packets, where its connection does not
+    /// count them.
     pub fn count_sent(&mut self, flow: u32, sent_packets: u32, retransmitted_packets: u32) {
         if let Some(sending) = self.sending_mut(flow) {
             sending.sent_packets = sent_packets;

@@ -228,8 +228,8 @@ impl Tasks {
         self.progress.left()
     }
 
-    /// What hosts did until `end`; `posted` are the messages that were posted, with what their senders know, and when they had
-    /// arrived.
+    /// What hosts did until `end`; `posted` are the messages that were posted, with what their senders know, and when
+    /// they had arrived.
     pub(crate) fn activity_records<'f>(
         &self,
         posted: impl Iterator<Item = (u32, &'f Sending, Option<Time>)>,

@@ -57,8 +57,8 @@ impl Event {
     }
 }
 
-/// Events by time. Those that become known at their very instant are kept apart, so that they do not pass through all that is to
-/// come.
+/// Events by time. Those that become known at their very instant are kept apart, so that they do not pass through all
+/// that is to come.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     /// Time and code.

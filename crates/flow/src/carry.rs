@@ -274,8 +274,8 @@ impl Engine<'_> {
         at.waits_until_free = true;
     }
 
-    /// A part of a message arrives at this instant, and its sender hears of it. That is known for good; so where nothing waits
-    /// for it, it is entered at once, and only what begins something is an event.
+    /// A part of a message arrives at this instant, and its sender hears of it. That is known for good; so where
+    /// nothing waits for it, it is entered at once, and only what begins something is an event.
     fn arrives(&mut self, now: Time, lane: u32, part: Part, at: Time) {
         debug_assert!(at >= now);
         let Lane { pair, conn, .. } = self.lanes[lane as usize];

@@ -16,7 +16,8 @@ const MOST_LINKS: usize = 65;
 /// Of walks so many links are kept, 32 MB.
 const KEPT: usize = 1 << 21;
 
-/// Walks from host to host over all next hops at once. Keeps its memory from walk to walk, and the first walks themselves.
+/// Walks from host to host over all next hops at once. Keeps its memory from walk to walk, and the first walks
+/// themselves.
 pub(crate) struct Walker<'a> {
     topology: &'a Topology,
     /// By node: what of the message arrives there with the hop at hand.

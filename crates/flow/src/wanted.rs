@@ -26,8 +26,8 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Those of a workload, of whose groups `spread` tells how messages are spread: also those that are not on the graph, where
-    /// hosts stand for others.
+    /// Those of a workload, of whose groups `spread` tells how messages are spread: also those that are not on the
+    /// graph, where hosts stand for others.
     pub(crate) fn new(graph: &MessageGraph, class_of: &[u32], spread: &[Spread]) -> Self {
         let mut wanted = Wanted::default();
         for message in graph.messages() {
@@ -75,8 +75,8 @@ fn key(spread: Spread, (from, to): (u32, u32)) -> u64 {
     u64::from(spread.is_by_capacity()) << 63 | u64::from(from) << 32 | u64::from(to)
 }
 
-/// Messages that are spread alike, whether their packets collide or not. Single paths have of this what they need to know:
-/// which hops a path has.
+/// Messages that are spread alike, whether their packets collide or not. Single paths have of this what they need to
+/// know: which hops a path has.
 fn of_pairs(spread: Spread) -> Spread {
     if spread.is_by_capacity() { Spread::Balanced } else { Spread::Even }
 }

@@ -33,8 +33,8 @@ pub struct Ways<'a> {
 }
 
 impl<'a> Ways<'a> {
-    /// Of the whole network, at the start; and which messages share queue pairs, of which `Q` is how the caller names both
-    /// ends.
+    /// Of the whole network, at the start; and which messages share queue pairs, of which `Q` is how the caller names
+    /// both ends.
     ///
     /// # Errors
     /// What the packet engine refuses, too.

@@ -10,8 +10,8 @@ use crate::routes::View;
 pub(crate) struct Weights<'a> {
     view: &'a View<'a>,
     most_entries: u32,
-    /// Bits per second that get through from a switch to a host's switch: by (host, switch). Only looked up, never iterated: its
-    /// order cannot leak.
+    /// Bits per second that get through from a switch to a host's switch: by (host, switch). Only looked up, never
+    /// iterated: its order cannot leak.
     capacity: foldhash::HashMap<(HostId, NodeId), u64>,
 }
 

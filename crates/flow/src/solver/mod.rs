@@ -393,7 +393,8 @@ impl Solver {
         }
     }
 
-    /// The level of `resource` has moved, from or to `lower`. Another one that its flows use notices if its own level is higher.
+    /// The level of `resource` has moved, from or to `lower`. Another one that its flows use notices if its own level
+    /// is higher.
     fn mark_noticing(&mut self, other: ResourceId, resource: ResourceId, lower: f64) {
         let level = self.levels[other as usize];
         if other != resource && level.is_finite() && lower < level {

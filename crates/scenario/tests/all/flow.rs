@@ -488,11 +488,12 @@ impl Monitor for Sated {
     }
 }
 
-/// What nobody waits for is known ahead; a run that is cut off knows all that happened until then, and nothing that comes later.
+/// What nobody waits for is known ahead; a run that is cut off knows all that happened until then, and nothing that
+/// comes later.
 #[test]
 fn a_run_that_is_cut_off_knows_what_happened_and_nothing_else() {
-    let text = "[topology]\nkind = \"star\"\nhosts = 8\n[[workload]]\nkind = \"poisson\"\nsizes = \"alistorage\"\nload = 0.5\n\
-                flows = 60_000\n";
+    let text = "[topology]\nkind = \"star\"\nhosts = 8\n[[workload]]\nkind = \"poisson\"\nsizes = \"alistorage\"\n\
+                load = 0.5\nflows = 60_000\n";
     let whole = flows(text, &[]);
     let limited = flows(text, &["run.until=10ms"]);
     assert_eq!((limited.info.ended, limited.info.simulated_ps), (EndReason::TimeLimit, 10_000_000_000));
