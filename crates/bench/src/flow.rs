@@ -19,7 +19,7 @@ const RINGS: &str = "kind = \"collective\"\noperation = \"all-reduce\"\nalgorith
 
 /// Name, scheme, workload, whether ranks that are alike are run once, and the messages a CPU second that are the goal. Of such ranks
 /// each message counts that one that is run stands for.
-const CASES: [(&str, &str, &str, &str, f64); 4] = [
+const CASES: [(&str, &str, &str, &str, f64); 5] = [
     (
         "short and long messages at random, sprayed",
         "udmp",
@@ -27,8 +27,15 @@ const CASES: [(&str, &str, &str, &str, f64); 4] = [
         "never",
         1e6,
     ),
+    (
+        "the same for 10 ms",
+        "udmp",
+        "kind = \"poisson\"\nsizes = \"alistorage\"\nload = 0.6\nduration = \"10ms\"\n",
+        "never",
+        1e6,
+    ),
     ("16 rings of 64, sprayed", "udmp", RINGS, "never", 5e6),
-    ("the same, of 16 ranks that stand for 64 each", "udmp", RINGS, "always", 5e6),
+    ("these rings, of 16 ranks that stand for 64 each", "udmp", RINGS, "always", 5e6),
     (
         "long messages at random, single paths",
         "ecmp",

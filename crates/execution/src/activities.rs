@@ -1,15 +1,21 @@
 //! What hosts did, put together from computations and messages as they happened.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
-use pathweave_results::{
-    ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, FlowRecord, Parallelism,
-};
-use pathweave_units::{Bytes, HostId, Time};
+use pathweave_results::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, Parallelism};
+use pathweave_units::{Bytes, Time};
 use pathweave_workload::{Label, MessageGraph, Progress, Task, TaskId};
+
+use crate::flow::Sending;
 
 /// Messages of one label at one host: all of a collective are one activity, others as far as they overlap.
 type Exchange = (u32, u32, Option<u32>, u16);
+
+/// It in a number. Jobs are fewer than 2^32 - 1.
+fn code((host, label, job, group): Exchange) -> u128 {
+    let job = job.map_or(0, |job| job + 1);
+    u128::from(host) << 96 | u128::from(label) << 64 | u128::from(job) << 32 | u128::from(group)
+}
 
 /// The labels of a graph.
 pub(crate) fn labels(graph: &MessageGraph) -> Vec<ActivityLabel> {
@@ -43,44 +49,53 @@ const fn parallelism(of: pathweave_workload::Parallelism) -> Parallelism {
 pub(crate) fn records<'f>(
     graph: &MessageGraph,
     progress: &Progress,
-    posted: impl Iterator<Item = (&'f FlowRecord, Option<Time>)>,
+    posted: impl Iterator<Item = (u32, &'f Sending, Option<Time>)>,
     end: Time,
 ) -> Vec<ActivityRecord> {
     if graph.labels().is_empty() {
         return Vec::new();
     }
     let mut all = computations(graph, progress, end);
-    let mut together: BTreeMap<Exchange, ActivityRecord> = BTreeMap::new();
+    let mut together: Vec<(Exchange, ActivityRecord)> = Vec::new();
+    // Where each is. Only looked up, never iterated: its order cannot leak.
+    let mut place: foldhash::HashMap<u128, usize> = foldhash::HashMap::default();
     let mut single: Vec<(Exchange, ActivityRecord)> = Vec::new();
-    for (flow, finish) in posted {
-        let Some(label) = flow.label else { continue };
+    for (flow, sending, finish) in posted {
+        let Some(label) = graph.label(TaskId(flow)) else { continue };
+        let message = &graph.messages()[flow as usize];
+        let (group, job, bytes) = (message.group.0, message.job.map(|job| job.0), message.size.get());
         let is_collective = graph.labels()[label as usize].collective.is_some();
         // Where hosts stand for others, one of them receives what this one does.
-        let receiver = graph.representative(HostId(flow.dst_host)).0;
-        for (host, sent_bytes, received_bytes) in
-            [(flow.src_host, flow.size_bytes, 0), (receiver, 0, flow.size_bytes)]
-        {
+        let receiver = graph.representative(message.dst);
+        for (host, sent_bytes, received_bytes) in [(message.src, bytes, 0), (receiver, 0, bytes)] {
             let part = ActivityRecord {
-                host,
-                group: flow.group,
-                job: flow.job,
+                host: host.0,
+                group,
+                job,
                 kind: ActivityKind::Communication,
                 label,
-                start_ps: flow.start_ps,
+                start_ps: sending.start_ps,
                 finish_ps: finish.map(Time::as_ps),
                 flows: 1,
                 sent_bytes,
                 received_bytes,
             };
-            let exchange = (host, label, flow.job, flow.group);
+            let exchange = (host.0, label, job, group);
             if is_collective {
-                together.entry(exchange).and_modify(|whole| add(whole, &part)).or_insert(part);
+                match place.entry(code(exchange)) {
+                    Entry::Occupied(known) => add(&mut together[*known.get()].1, &part),
+                    Entry::Vacant(new) => {
+                        new.insert(together.len());
+                        together.push((exchange, part));
+                    }
+                }
             } else {
                 single.push((exchange, part));
             }
         }
     }
-    all.extend(together.into_values());
+    together.sort_unstable_by_key(|(exchange, _)| *exchange);
+    all.extend(together.into_iter().map(|(_, whole)| whole));
     all.extend(overlaid(single));
     all.sort_by_key(|a| (a.host, a.start_ps, a.finish_ps, a.label, a.job));
     all

@@ -1,8 +1,10 @@
 //! Why each task began when it did, and from that what each job waited for.
 
-use pathweave_results::{CriticalStep, FlowRecord, StepKind};
+use pathweave_results::{CriticalStep, StepKind};
 use pathweave_units::Time;
 use pathweave_workload::{JobId, MessageGraph, Progress, Task, TaskId};
+
+use crate::flow::Sending;
 
 /// No task.
 const NONE: u32 = u32::MAX;
@@ -15,8 +17,8 @@ pub(crate) struct Causes {
     on_core: Vec<u32>,
 }
 
-/// What is known of a message that has been posted: its record, and when it had arrived.
-pub(crate) type Posted<'f> = Option<(&'f FlowRecord, Option<Time>)>;
+/// What is known of a message that has been posted: at its sender, and when it had arrived.
+pub(crate) type Posted<'f> = Option<(&'f Sending, Option<Time>)>;
 
 impl Causes {
     /// Nothing has begun.
@@ -101,8 +103,8 @@ impl<'f, F: Fn(u32) -> Posted<'f>> Walk<'_, F> {
     fn span(&self, task: TaskId) -> Option<(Time, Time)> {
         match self.graph.task(task) {
             Task::Message(_) => {
-                let (record, finish) = (self.posted)(task.0)?;
-                Some((Time::from_ps(record.start_ps), finish?))
+                let (sending, finish) = (self.posted)(task.0)?;
+                Some((Time::from_ps(sending.start_ps), finish?))
             }
             Task::Compute(compute) => {
                 let end = self.progress.computed(task.index() - self.graph.messages().len())?;
@@ -118,7 +120,7 @@ impl<'f, F: Fn(u32) -> Posted<'f>> Walk<'_, F> {
         if let Task::Message(message) = self.graph.task(cause)
             && self.graph.home(next) != Some(self.graph.representative(message.dst))
         {
-            let acked = (self.posted)(cause.0).and_then(|(record, _)| record.acked_ps).map(Time::from_ps);
+            let acked = (self.posted)(cause.0).and_then(|(sending, _)| sending.acked());
             return acked.filter(|&acked| acked <= begin).or(Some(end));
         }
         Some(end)
@@ -158,9 +160,9 @@ impl<'f, F: Fn(u32) -> Posted<'f>> Walk<'_, F> {
         };
         match self.graph.task(task) {
             Task::Message(message) => {
-                let (record, finish) = (self.posted)(task.0)?;
+                let (sending, finish) = (self.posted)(task.0)?;
                 let to_delivery = finish == Some(until);
-                let ideal_ps = if to_delivery { Some(record.ideal_fct_ps) } else { record.ideal_acked_ps };
+                let ideal_ps = if to_delivery { Some(sending.ideal_fct_ps) } else { sending.ideal_acked_ps };
                 Some(CriticalStep {
                     kind: StepKind::Message,
                     host: message.src.0,

@@ -5,11 +5,15 @@ use std::ops::{Index, IndexMut};
 use pathweave_policy::Service;
 use pathweave_units::HostId;
 use pathweave_workload::{GroupId, Message, MessageGraph};
+use smallvec::SmallVec;
 
 use crate::tally::{ReceiverTally, SenderTally};
 
 /// Index of a connection.
 pub type ConnId = u32;
+
+/// The queue pairs of a connection. Mostly there is one, which takes no memory of its own.
+pub type QueuePairs<Q> = SmallVec<[Q; 1]>;
 
 /// A connection: one queue pair at each end, or several where the scheme scales queue pairs. `Q` is how the caller names
 /// both ends of a queue pair.
@@ -24,7 +28,7 @@ pub struct Connection<Q> {
     /// Messages that are yet to be acknowledged, posted or not.
     pub(crate) messages_left: u32,
     /// Its queue pairs; empty until the caller opens them.
-    pub queue_pairs: Vec<Q>,
+    pub queue_pairs: QueuePairs<Q>,
     /// The sender's counters when it was last done with a message. None until then, and none once it is with all, so that
     /// a million connections of a message each do without.
     sent: Option<Box<SenderTally>>,
@@ -39,7 +43,7 @@ impl<Q> Connection<Q> {
             dst: message.dst,
             group: message.group,
             messages_left: 0,
-            queue_pairs: vec![],
+            queue_pairs: QueuePairs::new(),
             sent: None,
             received_out_of_order: 0,
         }

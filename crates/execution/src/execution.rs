@@ -66,7 +66,7 @@ pub enum Completed {
 /// 1. At the sender [`Execution::posted`], with the record as far as it is known and the number of parts
 ///    ([`crate::shares`]), or [`Execution::unreachable`]; at the receiver [`Execution::expected`], before anything arrives.
 /// 2. At the receiver, for each part, [`Execution::part_delivered`] when it has arrived, and after the last of them
-///    [`Execution::received`], which takes the receiver's counters.
+///    [`Execution::received`], which takes the receiver's counters where there are any.
 /// 3. At the sender, for each part, [`Execution::part_completed`] when it is known how it ended. A part that could not be
 ///    posted completes with [`Status::Flushed`]. After the last of them [`Execution::ended`] and, for messages with queue
 ///    pairs of their own connection, [`Execution::done_with`], which takes the sender's counters.
@@ -218,11 +218,13 @@ impl<Q> Execution<Q> {
     }
 
     /// When something is due next that the caller has not taken: a task that waits for nothing, or a barrier.
+    #[inline]
     pub fn next(&self) -> Option<Time> {
         self.tasks.next()
     }
 
     /// The next task that waits for no other and begins before `end`, as a step to be made.
+    #[inline]
     pub fn root_before(&mut self, end: Time) -> Option<Due> {
         self.tasks.root_before(end)
     }
@@ -234,6 +236,7 @@ impl<Q> Execution<Q> {
     }
 
     /// Makes a step that is due. Returns the message that is to be posted, if one begins.
+    #[inline]
     pub fn step(&mut self, now: Time, host: HostId, step: Step) -> Option<u32> {
         self.tasks.step(now, Some(host), step)
     }
@@ -263,7 +266,7 @@ impl<Q> Execution<Q> {
 
     /// At the sender: the message of this record was posted in so many parts.
     pub fn posted(&mut self, record: FlowRecord, parts: u16) {
-        *self.sending.at(record.flow) = Some(Sending::new(record, parts));
+        *self.sending.at(record.flow) = Some(Sending::new(&record, parts));
     }
 
     /// At the sender: the message of this record has nowhere to go.
@@ -310,12 +313,11 @@ impl<Q> Execution<Q> {
 
     /// At the sender: it is known how a part of a message ended.
     pub fn part_completed(&mut self, now: Time, flow: u32, status: Status) -> Completed {
-        let sending = self.sending.known_mut(flow).and_then(Option::as_mut);
-        let sending = sending.expect("a part completes after it was posted");
+        let sending = self.sending_mut(flow).expect("a part completes after it was posted");
         if !sending.part_completed(now, status) {
             return Completed::NotYet;
         }
-        if sending.record.acked_ps.is_none() {
+        if sending.acked().is_none() {
             return Completed::Failed;
         }
         self.tasks.acknowledged(now, TaskId(flow));
@@ -341,8 +343,7 @@ impl<Q> Execution<Q> {
     /// last.
     pub fn done_with(&mut self, flow: u32, now: SenderTally) -> bool {
         self.settle_sender(flow, now);
-        let arrived =
-            self.sending.get(flow).as_ref().is_some_and(|sending| sending.record.acked_ps.is_some());
+        let arrived = self.sending.get(flow).is_some_and(|sending| sending.acked().is_some());
         self.settled[self.sending.chunk_of(flow)] += u32::from(arrived);
         let conn = self.connections.of(flow);
         let connection = &mut self.connections[conn];
@@ -374,9 +375,12 @@ impl<Q> Execution<Q> {
 
     /// Takes the sender's counters of a message's connection into its record.
     fn settle_sender(&mut self, flow: u32, now: SenderTally) {
+        if now == SenderTally::default() {
+            return;
+        }
         let conn = self.connections.of(flow);
         let taken = self.connections[conn].take_sent(now);
-        if let Some(sending) = self.sending.known_mut(flow).and_then(Option::as_mut) {
+        if let Some(sending) = self.sending_mut(flow) {
             sending.settle(&now, &taken);
         }
     }
@@ -391,19 +395,32 @@ impl<Q> Execution<Q> {
         self.sending.get(flow).as_ref().is_some_and(|sending| sending.parts_to_complete > 0)
     }
 
-    /// At the sender: the record of a message that was posted and has not left.
-    pub fn record_mut(&mut self, flow: u32) -> Option<&mut FlowRecord> {
-        self.sending.known_mut(flow)?.as_mut().map(|sending| &mut sending.record)
+    /// At the sender: a message that was posted and has not left took so many packets, where its connection does not
+    /// count them.
+    pub fn count_sent(&mut self, flow: u32, sent_packets: u32, retransmitted_packets: u32) {
+        if let Some(sending) = self.sending_mut(flow) {
+            sending.sent_packets = sent_packets;
+            sending.retransmitted_packets = retransmitted_packets;
+        }
+    }
+
+    /// At the sender: a message has been sent, and no acknowledgement will say whether it arrived.
+    pub fn sent_only(&mut self, flow: u32) {
+        if let Some(sending) = self.sending_mut(flow) {
+            sending.acked = Time::MAX;
+        }
     }
 
     /// At the sender: a packet of a message was lost on its way, at this time. Copies that are lost when the sender knows that
     /// all has arrived are not the message's any more.
     pub fn dropped(&mut self, flow: u32, at: Time) {
-        let record = self.record_mut(flow);
-        if let Some(record) = record.filter(|record| record.acked_ps.is_none_or(|acked| at.as_ps() <= acked))
-        {
-            record.dropped_packets += 1;
+        if let Some(sending) = self.sending_mut(flow).filter(|sending| at <= sending.acked) {
+            sending.dropped_packets += 1;
         }
+    }
+
+    fn sending_mut(&mut self, flow: u32) -> Option<&mut Sending> {
+        self.sending.known_mut(flow)?.as_mut()
     }
 
     /// Nothing the run waits for is under way, and nothing is to come: since when that is so.
@@ -451,7 +468,7 @@ impl<Q> Execution<Q> {
     /// What hosts did until `end`, by host, and by start at each. Before the records of flows are taken.
     pub fn activity_records(&self, end: Time) -> Vec<ActivityRecord> {
         let posted = self.sending.iter().filter_map(|(flow, sending)| {
-            Some((&sending.as_ref()?.record, self.receiving.get(flow).finished()))
+            Some((flow, sending.as_ref()?, self.receiving.get(flow).finished()))
         });
         self.tasks.activity_records(posted, end)
     }
@@ -461,7 +478,7 @@ impl<Q> Execution<Q> {
     pub fn critical_steps(&self) -> Vec<CriticalStep> {
         let posted = |flow: u32| {
             let sending = self.sending.get(flow).as_ref()?;
-            Some((&sending.record, self.receiving.get(flow).finished()))
+            Some((sending, self.receiving.get(flow).finished()))
         };
         self.tasks.critical_steps(posted)
     }
@@ -479,10 +496,10 @@ impl<Q> Execution<Q> {
         let mut senders = self.sending.take(chunk).into_iter().flatten();
         let receivers = self.receiving.take(chunk);
         for (index, flow) in self.sending.range(chunk).enumerate() {
-            let mut record = match senders.next().flatten() {
-                Some(sending) => sending.record,
-                None => self.record(flow),
-            };
+            let mut record = self.record(flow);
+            if let Some(sending) = senders.next().flatten() {
+                sending.complete(&mut record);
+            }
             if let Some(receivers) = &receivers {
                 receivers[index].complete(&mut record);
             }
@@ -743,7 +760,7 @@ mod tests {
         deliver(&mut execution, Time::from_us(3), early);
         // The computations of the core are over at 5 and at 7 us.
         assert_eq!(play(&mut execution, &mut steps, Time::from_us(8)), [late]);
-        execution.record_mut(late).unwrap().ideal_fct_ps = 1_000_000;
+        execution.sending_mut(late).unwrap().ideal_fct_ps = 1_000_000;
         deliver(&mut execution, Time::from_us(10), late);
         play(&mut execution, &mut steps, Time::from_us(20));
         let us = |ps: u64| ps / 1_000_000;
@@ -804,7 +821,7 @@ mod tests {
         let end = Time::from_us(80);
         for flow in play(&mut execution, &mut steps, end) {
             // Each takes 3 us.
-            let posted = execution.record_mut(flow).unwrap().start_ps;
+            let posted = execution.sending_mut(flow).unwrap().start_ps;
             deliver(&mut execution, Time::from_ps(posted + 3_000_000), flow);
         }
         let labels = execution.labels();

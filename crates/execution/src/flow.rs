@@ -6,10 +6,23 @@ use pathweave_units::Time;
 
 use crate::tally::{ReceiverTally, SenderTally};
 
-/// What the sender knows, in the record that it becomes.
-#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
+/// What the sender knows, besides what the workload says.
+#[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(crate) struct Sending {
-    pub(crate) record: FlowRecord,
+    pub(crate) start_ps: u64,
+    /// When it learnt that all has arrived; [`Time::MAX`] until then.
+    pub(crate) acked: Time,
+    pub(crate) ideal_fct_ps: u64,
+    pub(crate) ideal_acked_ps: Option<u64>,
+    pub(crate) extra_wire_bytes: u64,
+    pub(crate) sent_packets: u32,
+    pub(crate) retransmitted_packets: u32,
+    pub(crate) dropped_packets: u32,
+    timeouts: u32,
+    cnp_packets: u32,
+    copied_packets: u32,
+    notice_packets: u32,
+    status: FlowStatus,
     /// Parts (queue pairs) of which the sender does not know yet how they ended.
     pub(crate) parts_to_complete: u16,
 }
@@ -29,36 +42,70 @@ pub(crate) struct Receiving {
 }
 
 impl Sending {
-    pub(crate) fn new(record: FlowRecord, parts: u16) -> Self {
-        Sending { record, parts_to_complete: parts }
+    /// Of the record of a message that is posted now.
+    pub(crate) fn new(record: &FlowRecord, parts: u16) -> Self {
+        Sending {
+            start_ps: record.start_ps,
+            acked: Time::MAX,
+            ideal_fct_ps: record.ideal_fct_ps,
+            ideal_acked_ps: record.ideal_acked_ps,
+            extra_wire_bytes: 0,
+            sent_packets: 0,
+            retransmitted_packets: 0,
+            dropped_packets: 0,
+            timeouts: 0,
+            cnp_packets: 0,
+            copied_packets: 0,
+            notice_packets: 0,
+            status: record.status,
+            parts_to_complete: parts,
+        }
     }
 
     /// Takes the counters of its connection. What has grown since they were taken last counts for this flow: of messages
     /// under way together, each event is one flow's, and sums over flows are right.
     pub(crate) fn settle(&mut self, now: &SenderTally, taken: &SenderTally) {
-        let record = &mut self.record;
-        record.sent_packets = grown(now.sent, taken.sent);
-        record.retransmitted_packets = grown(now.retransmitted, taken.retransmitted);
-        record.timeouts = grown(now.timeouts, taken.timeouts);
-        record.cnp_packets = grown(now.cnps, taken.cnps);
-        record.copied_packets = grown(now.copied, taken.copied);
-        record.notice_packets = grown(now.notices, taken.notices);
-        record.extra_wire_bytes = now.extra_wire_bytes.saturating_sub(taken.extra_wire_bytes);
+        self.sent_packets = grown(now.sent, taken.sent);
+        self.retransmitted_packets = grown(now.retransmitted, taken.retransmitted);
+        self.timeouts = grown(now.timeouts, taken.timeouts);
+        self.cnp_packets = grown(now.cnps, taken.cnps);
+        self.copied_packets = grown(now.copied, taken.copied);
+        self.notice_packets = grown(now.notices, taken.notices);
+        self.extra_wire_bytes = now.extra_wire_bytes.saturating_sub(taken.extra_wire_bytes);
+    }
+
+    /// When it knew that all had arrived.
+    pub(crate) fn acked(&self) -> Option<Time> {
+        Some(self.acked).filter(|&acked| acked < Time::MAX)
+    }
+
+    /// Puts what the sender knows into the record of what the workload says.
+    pub(crate) fn complete(&self, record: &mut FlowRecord) {
+        record.start_ps = self.start_ps;
+        record.acked_ps = self.acked().map(Time::as_ps);
+        record.ideal_fct_ps = self.ideal_fct_ps;
+        record.ideal_acked_ps = self.ideal_acked_ps;
+        record.extra_wire_bytes = self.extra_wire_bytes;
+        record.sent_packets = self.sent_packets;
+        record.retransmitted_packets = self.retransmitted_packets;
+        record.dropped_packets = self.dropped_packets;
+        record.timeouts = self.timeouts;
+        record.cnp_packets = self.cnp_packets;
+        record.copied_packets = self.copied_packets;
+        record.notice_packets = self.notice_packets;
+        record.status = self.status;
     }
 
     /// The sender learnt how one part ended. True if it was the last.
     pub(crate) fn part_completed(&mut self, now: Time, status: Status) -> bool {
         self.parts_to_complete -= 1;
-        let record = &mut self.record;
         match status {
-            Status::Success
-                if self.parts_to_complete == 0 && record.status != FlowStatus::RetriesExceeded =>
-            {
-                record.acked_ps = Some(now.as_ps());
+            Status::Success if self.parts_to_complete == 0 && self.status != FlowStatus::RetriesExceeded => {
+                self.acked = now;
             }
             Status::Success => {}
-            Status::RetryExceeded | Status::Flushed => record.status = FlowStatus::RetriesExceeded,
-            _ => record.status = FlowStatus::Refused,
+            Status::RetryExceeded | Status::Flushed => self.status = FlowStatus::RetriesExceeded,
+            _ => self.status = FlowStatus::Refused,
         }
         self.parts_to_complete == 0
     }
@@ -128,11 +175,12 @@ mod tests {
 
     fn flow(parts: u16) -> (Sending, Receiving) {
         let receiving = Receiving { parts_to_deliver: parts, ..Receiving::UNKNOWN };
-        (Sending::new(FlowRecord::default(), parts), receiving)
+        (Sending::new(&FlowRecord::default(), parts), receiving)
     }
 
     fn record((sending, receiving): (Sending, Receiving)) -> FlowRecord {
-        let mut record = sending.record;
+        let mut record = FlowRecord::default();
+        sending.complete(&mut record);
         receiving.complete(&mut record);
         record
     }

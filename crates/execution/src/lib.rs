@@ -20,7 +20,7 @@ mod tally;
 mod tasks;
 
 pub use chunks::messages_in_a_chunk;
-pub use connections::{ConnId, Connection, Connections};
+pub use connections::{ConnId, Connection, Connections, QueuePairs};
 pub use execution::{Completed, Execution, GroupSpec};
 pub use part::Part;
 pub use pending::Outstanding;

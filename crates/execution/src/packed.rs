@@ -16,8 +16,8 @@ struct Known {
     causes: Vec<(TaskId, TaskId)>,
     bytes_done: u128,
     flows_done: u64,
-    sending: Vec<Sending>,
     /// By message.
+    sending: Vec<(u32, Sending)>,
     receiving: Vec<(u32, Receiving)>,
 }
 
@@ -34,8 +34,8 @@ impl<Q> Execution<Q> {
         let receiving = self.receiving.iter().map(|(flow, receiving)| (flow, *receiving));
         let receiving: Vec<(u32, Receiving)> =
             receiving.filter(|&(flow, receiving)| receiving != Receiving::UNKNOWN && here(flow)).collect();
-        let sending: Vec<&Sending> =
-            self.sending.iter().filter_map(|(_, sending)| sending.as_ref()).collect();
+        let sending: Vec<(u32, &Sending)> =
+            self.sending.iter().filter_map(|(flow, sending)| Some((flow, sending.as_ref()?))).collect();
         let causes: Vec<_> = self.tasks.causes.known().collect();
         // In the order of the fields of `Known`.
         (&self.tasks.progress, causes, self.bytes_done, self.flows_done as u64, sending, receiving)
@@ -57,9 +57,8 @@ impl<Q> Execution<Q> {
         self.flows_done += known.flows_done as usize;
         let messages = self.flows() as u32;
         let of_this = |flow: u32| (flow < messages).then_some(flow).ok_or_else(unknown);
-        for sending in known.sending {
-            let flow = of_this(sending.record.flow)?;
-            *self.sending.at(flow) = Some(sending);
+        for (flow, sending) in known.sending {
+            *self.sending.at(of_this(flow)?) = Some(sending);
         }
         for (flow, receiving) in known.receiving {
             *self.receiving.at(of_this(flow)?) = receiving;

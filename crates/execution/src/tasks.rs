@@ -4,13 +4,14 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use pathweave_results::{ActivityRecord, CriticalStep, FlowRecord, JobRecord};
+use pathweave_results::{ActivityRecord, CriticalStep, JobRecord};
 use pathweave_units::{Duration, HostId, Time};
 use pathweave_workload::{Job, JobId, JobSpans, Learns, MessageGraph, Moment, Progress, TaskId};
 
 use crate::activities;
 use crate::causes::{Causes, Posted};
 use crate::execution::GroupSpec;
+use crate::flow::Sending;
 use crate::part::Part;
 use crate::pending::Pending;
 
@@ -107,6 +108,7 @@ impl Tasks {
     }
 
     /// When something happens next that no host knows of yet.
+    #[inline]
     pub(crate) fn next(&self) -> Option<Time> {
         let first = self.part.as_ref().is_none_or(Part::is_first);
         let barrier = self.barrier().filter(|_| first);
@@ -114,6 +116,7 @@ impl Tasks {
     }
 
     /// The next task that waits for no other and begins before `end`, at a host of this part.
+    #[inline]
     pub(crate) fn root_before(&mut self, end: Time) -> Option<Due> {
         while let Some((task, at)) = self.progress.pop_root(&self.graph, end) {
             let step = Step::Begin(task);
@@ -181,6 +184,9 @@ impl Tasks {
     }
 
     fn inform(&mut self, now: Time, task: TaskId, moment: Moment) {
+        if !self.graph.has_dependencies() {
+            return;
+        }
         let graph = self.graph.clone();
         for (next, learns) in graph.informed(task, moment) {
             match learns {
@@ -222,10 +228,11 @@ impl Tasks {
         self.progress.left()
     }
 
-    /// What hosts did until `end`; `posted` are the messages that were posted, and when they had arrived.
+    /// What hosts did until `end`; `posted` are the messages that were posted, with what their senders know, and when
+    /// they had arrived.
     pub(crate) fn activity_records<'f>(
         &self,
-        posted: impl Iterator<Item = (&'f FlowRecord, Option<Time>)>,
+        posted: impl Iterator<Item = (u32, &'f Sending, Option<Time>)>,
         end: Time,
     ) -> Vec<ActivityRecord> {
         activities::records(&self.graph, &self.progress, posted, end)

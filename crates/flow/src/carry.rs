@@ -1,12 +1,14 @@
 //! How a message is carried: its parts wait in the lane of a queue pair, in the order of posting, and are served one after
 //! another, long ones as flows, short ones at once.
 
-use pathweave_execution::{Completed, ConnId, ReceiverTally, SenderTally, Share, shares};
+use pathweave_execution::{Completed, ConnId, QueuePairs, SenderTally, Share, shares};
 use pathweave_results::FlowRecord;
 use pathweave_transport::Status;
 use pathweave_units::{Duration, HostId, PathId, Spread, Time};
+use pathweave_workload::{Moment, TaskId};
 
-use crate::engine::{Engine, Event};
+use crate::agenda::Event;
+use crate::engine::Engine;
 use crate::gauge::collisions;
 use crate::lane::{Lane, Part, Service, Single};
 use crate::sizes::Size;
@@ -32,11 +34,11 @@ impl Engine<'_> {
         let lanes = self.execution.connections[conn].queue_pairs.len();
         let first = self.execution.connections[conn].queue_pairs[0];
         let pair = self.lanes[first as usize].pair;
-        let Some((size, _)) = self.size(pair, message.size.get()) else {
+        let Some(whole) = self.size(pair, message.size.get()) else {
             return self.execution.unreachable(now, record);
         };
-        let acknowledged =
-            self.profile(pair).map_or(Duration::ZERO, |profile| self.lines[profile as usize].1);
+        let size = whole.0;
+        let acknowledged = self.back(pair);
         let record = FlowRecord {
             ideal_fct_ps: size.ideal.as_ps(),
             ideal_acked_ps: Some((size.ideal + acknowledged).as_ps()),
@@ -47,8 +49,13 @@ impl Engine<'_> {
         self.execution.expected(flow, parts.len() as u16);
         for (Share { len, .. }, number) in parts.zip(0..) {
             let lane = self.execution.connections[conn].queue_pairs[usize::from(number)];
-            self.lanes[lane as usize].waiting.push_back(Part { message: flow, number, bytes: len });
-            self.serve_next(now, lane);
+            let (part, at) = (Part { message: flow, number, bytes: len }, &mut self.lanes[lane as usize]);
+            if !at.is_idle(now) {
+                at.waiting.push_back(part);
+                self.serve_next(now, lane);
+            } else if let Some(sized) = if lanes == 1 { Some(whole) } else { self.size(pair, len) } {
+                self.serve(now, lane, part, sized);
+            }
         }
     }
 
@@ -62,7 +69,7 @@ impl Engine<'_> {
             return false;
         }
         let queue_pairs = self.spec.scheme_of(group).scheme.queue_pairs;
-        let mut lanes = Vec::with_capacity(usize::from(queue_pairs));
+        let mut lanes = QueuePairs::with_capacity(usize::from(queue_pairs));
         for index in 0..queue_pairs {
             let single = if spread.is_single() {
                 let Some(mut chooser) = self.network.ways.chooser(conn, index, group, (src, dst)) else {
@@ -102,9 +109,12 @@ impl Engine<'_> {
     /// What a message of so many bytes takes between the hosts of a pair, and the rate of the slower end.
     fn size(&mut self, pair: u32, bytes: u64) -> Option<(Size, f64)> {
         let number = self.profile(pair)?;
-        let line = self.lines[number as usize].0;
-        let profile = &self.network.profiles[number as usize];
-        Some((self.sizes.of(number, (profile, &line), bytes), line.rate))
+        Some((self.sizes.of(number, bytes), self.sizes.line_rate(number)))
+    }
+
+    /// How long an acknowledgement takes back between the hosts of a pair.
+    fn back(&self, pair: u32) -> Duration {
+        self.profile(pair).map_or(Duration::ZERO, |number| self.sizes.back(number))
     }
 
     /// The next part that waits in a lane has its turn, if nothing is before it.
@@ -117,15 +127,18 @@ impl Engine<'_> {
             if at.free_at > now {
                 at.waits_until_free = true;
                 let free_at = at.free_at;
-                return self.at(free_at, Event::LaneFree(lane));
+                return self.agenda.push(free_at, Event::LaneFree(lane));
             }
             let part = at.waiting.pop_front().expect("it is not empty");
-            self.serve(now, lane, part);
+            let pair = at.pair;
+            if let Some(sized) = self.size(pair, part.bytes) {
+                self.serve(now, lane, part, sized);
+            }
         }
     }
 
-    fn serve(&mut self, now: Time, lane: u32, part: Part) {
-        let pair = self.lanes[lane as usize].pair;
+    /// A part of this size has its turn.
+    fn serve(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
         let (src, dst) = self.ends(part.message);
         if let Some(single) = &mut self.lanes[lane as usize].single
             && let Some(chooser) = &mut single.chooser
@@ -134,7 +147,6 @@ impl Engine<'_> {
             single.route = self.network.route(src, dst, single.path);
         }
         self.find_uses(lane, (src, dst));
-        let Some((size, line)) = self.size(pair, part.bytes) else { return };
         if size.wire <= SHORT {
             self.serve_short(now, lane, part, (size, line));
         } else {
@@ -156,7 +168,7 @@ impl Engine<'_> {
         let group = self.spec.graph.messages()[part.message as usize].group.0;
         let every = self.models[usize::from(group)].packets_an_ack;
         let wire = size.wire as f64;
-        let acks = (size.packets.div_ceil(every) * u64::from(self.ack_bytes)) as f64 / wire;
+        let acks = (size.packets.div_ceil(every) * u64::from(self.sizes.ack_bytes())) as f64 / wire;
         for &Use { resource, share } in &self.uses {
             if self.network.at_switch[resource as usize] {
                 let capacity = self.network.capacity[resource as usize];
@@ -169,24 +181,25 @@ impl Engine<'_> {
         if self.services.len() <= flow as usize {
             self.services.resize(flow as usize + 1, None);
         }
+        let gauges = self.network.pairs[pair as usize].gauges;
         self.services[flow as usize] = Some(Service {
-            part,
-            lane,
-            pair,
-            wire,
             left: wire,
             rate: 0.0,
             since: now,
-            began: now,
-            base: size.base,
-            crossed: self.crossed(now, pair),
             efficiency: self.efficiency(lane),
-            acks,
-            counted: 0.0,
-            line,
+            gauges,
+            group,
+            lane,
             remembers: line,
             limited_since: Time::MAX,
-            group,
+            line,
+            part,
+            wire,
+            began: now,
+            base: size.base,
+            crossed: self.crossed(now, gauges),
+            acks,
+            counted: 0.0,
         });
         self.lanes[lane as usize].serving = Some(flow);
     }
@@ -202,8 +215,8 @@ impl Engine<'_> {
     }
 
     /// What has crossed the links of both ends' switches.
-    fn crossed(&self, now: Time, pair: u32) -> [f64; 2] {
-        let Some((from, to)) = self.network.pairs[pair as usize].gauges else { return [0.0; 2] };
+    fn crossed(&self, now: Time, gauges: Option<(u32, u32)>) -> [f64; 2] {
+        let Some((from, to)) = gauges else { return [0.0; 2] };
         [self.levels[from as usize][0].crossed(now), self.levels[to as usize][1].crossed(now)]
     }
 
@@ -219,14 +232,9 @@ impl Engine<'_> {
             let queue = &mut self.queues[resource as usize];
             queue.advance(now, capacity, &self.law);
             if self.network.at_switch[resource as usize] {
-                let (solver, services) = (&self.solver, &self.services);
-                let left = || {
-                    solver
-                        .users(resource)
-                        .filter_map(|flow| services[flow as usize].as_ref())
-                        .map(|service| service.left)
-                        .sum()
-                };
+                let (users, services) = (self.solver.users(resource), &self.services);
+                let left =
+                    users.filter_map(|flow| services[flow as usize].as_ref()).map(|service| service.left);
                 let bytes = queue.bytes(left);
                 let between = pair.between.iter().find(|between| between.resource == resource);
                 let crosses = if single { 1.0 } else { between.map_or(share, |between| between.all) };
@@ -242,7 +250,7 @@ impl Engine<'_> {
         }
         let efficiency = self.efficiency(lane);
         let (src, dst) = self.ends(part.message);
-        let acks = f64::from(self.ack_bytes) / wire;
+        let acks = f64::from(self.sizes.ack_bytes()) / wire;
         self.ledger.add(&self.network, &self.lanes[lane as usize], (src, dst), (wire, acks));
         if let Some((from, to)) = pair.gauges {
             self.levels[from as usize][0].add(wire);
@@ -266,14 +274,30 @@ impl Engine<'_> {
         at.waits_until_free = true;
     }
 
-    /// A part of a message arrives at this instant, and its sender hears of it.
+    /// A part of a message arrives at this instant, and its sender hears of it. That is known for good; so where
+    /// nothing waits for it, it is entered at once, and only what begins something is an event.
     fn arrives(&mut self, now: Time, lane: u32, part: Part, at: Time) {
         debug_assert!(at >= now);
-        self.at(at, Event::Delivered { message: part.message, part: part.number });
-        let back = self
-            .profile(self.lanes[lane as usize].pair)
-            .map_or(Duration::ZERO, |profile| self.lines[profile as usize].1);
-        self.at(at + back, Event::Acknowledged { message: part.message });
+        let Lane { pair, conn, .. } = self.lanes[lane as usize];
+        let (message, acked) = (part.message, at + self.back(pair));
+        let whole = self.execution.connections[conn].queue_pairs.len() == 1;
+        let graph = &self.spec.graph;
+        let awaited =
+            |moment| graph.has_dependencies() && graph.informed(TaskId(message), moment).next().is_some();
+        let ahead = whole && acked <= self.until.0 && !awaited(Moment::Completion);
+        if ahead && !awaited(Moment::Delivery) {
+            self.events += 1;
+            self.on_delivered(at, message, part.number);
+        } else {
+            self.agenda.push(at, Event::Delivered { message, part: part.number });
+        }
+        if ahead {
+            self.events += 1;
+            self.known = self.known.max(acked);
+            self.on_acknowledged(acked, message);
+        } else {
+            self.agenda.push(acked, Event::Acknowledged { message });
+        }
     }
 
     /// All of a part has left.
@@ -282,13 +306,13 @@ impl Engine<'_> {
         service.advance(now);
         self.completions.remove(flow);
         self.solver.remove(flow);
-        let Service { part, lane, pair, wire, rate, .. } = service;
+        let Service { part, lane, gauges, wire, rate, .. } = service;
         let mut wait = 0.0;
-        if let Some((from, to)) = self.network.pairs[pair as usize].gauges {
+        if let Some((from, to)) = gauges {
             self.levels[from as usize][0].change(now, -rate);
             self.levels[to as usize][1].change(now, -rate);
             let spread = self.models[usize::from(service.group)].spread;
-            let after = self.crossed(now, pair);
+            let after = self.crossed(now, gauges);
             let links = [(from, 0), (to, 1)].map(|(class, way): (u32, usize)| {
                 (self.network.gauges[class as usize], after[way] - service.crossed[way])
             });
@@ -328,11 +352,13 @@ impl Engine<'_> {
 
     pub(crate) fn on_delivered(&mut self, now: Time, message: u32, part: u16) {
         let conn = self.execution.connections.of(message);
-        let lanes = self.execution.connections[conn].queue_pairs.len();
         let size = self.spec.graph.messages()[message as usize].size.get();
-        let bytes = shares(size, lanes).nth(usize::from(part)).map_or(0, |share| share.len);
+        let bytes = match self.execution.connections[conn].queue_pairs.len() {
+            // Gone where all has been acknowledged ahead.
+            0 | 1 => size,
+            lanes => shares(size, lanes).nth(usize::from(part)).map_or(0, |share| share.len),
+        };
         if self.execution.part_delivered(now, message, bytes) {
-            self.execution.received(message, ReceiverTally::default());
             self.take_news();
         }
     }

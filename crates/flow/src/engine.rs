@@ -1,14 +1,12 @@
 //! A run: the workload in execution over flows that share links, from instant to instant.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use pathweave_execution::{Due, Execution, Step};
 use pathweave_results::EndReason;
-use pathweave_sim::{Control, Monitor, SimError, SimSpec, Snapshot, full_and_ack_bytes};
+use pathweave_sim::{Control, Monitor, SimError, SimSpec, Snapshot};
 use pathweave_units::{Duration, Time};
-use pathweave_workload::{Task, TaskId};
+use pathweave_workload::Task;
 
+use crate::agenda::{Agenda, Event};
 use crate::gauge::Level;
 use crate::heap::IndexedHeap;
 use crate::lane::{Lane, Service};
@@ -20,55 +18,11 @@ use crate::queue::{Law, PortQueue};
 use crate::recovery::Recovering;
 use crate::refuse;
 use crate::short::ShortLoads;
-use crate::sizes::{Line, Sizes};
+use crate::sizes::Sizes;
 use crate::solver::{FlowId, ResourceId, Solver, Use};
 
 /// Events between two looks of the monitor.
 const MONITOR_EVERY: u64 = 1 << 16;
-
-/// Something that happens at an instant that is known ahead. In this order where they happen at one instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    Step(Step),
-    /// A part of a message has arrived.
-    Delivered {
-        message: u32,
-        part: u16,
-    },
-    /// Its sender knows.
-    Acknowledged {
-        message: u32,
-    },
-    /// A queue pair has sent a short message.
-    LaneFree(u32),
-}
-
-impl Event {
-    /// What kind it is and its two numbers, in one whose order is that of events.
-    fn code(self) -> u128 {
-        let (kind, second, number) = match self {
-            Event::Step(Step::Told { task, by }) => (0, by.0, task.0),
-            Event::Step(Step::Computed(task)) => (1, 0, task.0),
-            Event::Step(Step::Begin(task)) => (2, 0, task.0),
-            Event::Delivered { message, part } => (3, u32::from(part), message),
-            Event::Acknowledged { message } => (4, 0, message),
-            Event::LaneFree(lane) => (5, 0, lane),
-        };
-        kind << 64 | u128::from(second) << 32 | u128::from(number)
-    }
-
-    fn from_code(code: u128) -> Self {
-        let (second, number) = ((code >> 32) as u32, code as u32);
-        match code >> 64 {
-            0 => Event::Step(Step::Told { task: TaskId(number), by: TaskId(second) }),
-            1 => Event::Step(Step::Computed(TaskId(number))),
-            2 => Event::Step(Step::Begin(TaskId(number))),
-            3 => Event::Delivered { message: number, part: second as u16 },
-            4 => Event::Acknowledged { message: number },
-            _ => Event::LaneFree(number),
-        }
-    }
-}
 
 /// A run in progress.
 pub(crate) struct Engine<'a> {
@@ -78,15 +32,13 @@ pub(crate) struct Engine<'a> {
     pub(crate) solver: Solver,
     /// Its queue pairs are lanes.
     pub(crate) execution: Execution<u32>,
-    agenda: BinaryHeap<Reverse<(u64, u128)>>,
+    pub(crate) agenda: Agenda,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) free_lanes: Vec<u32>,
     /// By flow of the solver.
     pub(crate) services: Vec<Option<Service>>,
     pub(crate) completions: IndexedHeap,
     pub(crate) sizes: Sizes,
-    /// By profile of the network: its ends, and how long an acknowledgement takes.
-    pub(crate) lines: Vec<(Line, Duration)>,
     pub(crate) law: Law,
     /// By resource.
     pub(crate) queues: Vec<PortQueue>,
@@ -96,12 +48,17 @@ pub(crate) struct Engine<'a> {
     pub(crate) recovering: Recovering,
     pub(crate) ledger: Ledger,
     pub(crate) marks: Marks,
-    pub(crate) ack_bytes: u32,
     pub(crate) uses: Vec<Use>,
     pub(crate) touched_flows: Vec<FlowId>,
     pub(crate) touched_resources: Vec<ResourceId>,
     next_change: usize,
+    /// Payload of all messages.
+    bytes_total: u128,
     pub(crate) events: u64,
+    /// When the run ends at the latest, and why it would.
+    pub(crate) until: (Time, EndReason),
+    /// The latest instant of which something is known for good.
+    pub(crate) known: Time,
 }
 
 impl<'a> Engine<'a> {
@@ -110,9 +67,9 @@ impl<'a> Engine<'a> {
     /// # Errors
     /// What is wrong for packets, too, and what depends on them.
     pub(crate) fn new(spec: &'a SimSpec, efficiency: f64) -> Result<Self, SimError> {
-        let (ways, models) = refuse::admit(spec)?;
+        let refuse::Admitted { ways, models, connections } = refuse::admit(spec)?;
         let execution =
-            Execution::new(spec.graph.clone(), &spec.groups, ways.connections(), spec.task_notification()?);
+            Execution::new(spec.graph.clone(), &spec.groups, connections, spec.task_notification()?);
         let spread: Vec<_> = models.iter().map(|model| model.spread).collect();
         let mut solver = Solver::default();
         let network = Network::new(spec, ways, (&spread, efficiency), &mut solver);
@@ -123,13 +80,12 @@ impl<'a> Engine<'a> {
             models,
             solver,
             execution,
-            agenda: BinaryHeap::new(),
+            agenda: Agenda::default(),
             lanes: Vec::new(),
             free_lanes: Vec::new(),
             services: Vec::new(),
             completions: IndexedHeap::default(),
             sizes: Sizes::new(&spec.host),
-            lines: Vec::new(),
             law,
             queues: Vec::new(),
             shorts: ShortLoads::default(),
@@ -137,12 +93,14 @@ impl<'a> Engine<'a> {
             recovering: Recovering::default(),
             ledger: Ledger::new(&network),
             network,
-            ack_bytes: full_and_ack_bytes(&spec.host).1,
             uses: Vec::new(),
             touched_flows: Vec::new(),
             touched_resources: Vec::new(),
             next_change: 0,
+            bytes_total: spec.graph.total_bytes(),
             events: 0,
+            until: (spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span), EndReason::TimeLimit),
+            known: Time::ZERO,
         };
         engine.on_network();
         Ok(engine)
@@ -154,24 +112,24 @@ impl<'a> Engine<'a> {
         self.queues.clear();
         self.queues.resize(resources, PortQueue::default());
         self.shorts = ShortLoads::new(resources);
-        let share = self.network.efficiency;
-        let of = |profile| (Line::of(profile, share), profile.one_way(self.ack_bytes));
-        self.lines = self.network.profiles.iter().map(of).collect();
+        self.sizes.on_paths(&self.network.profiles, self.network.efficiency);
     }
 
     /// Runs it to its end. Why it ended, and when.
     pub(crate) fn run(&mut self, monitor: &mut dyn Monitor) -> (EndReason, Time) {
-        let until = self.spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span);
         let most_events = self.spec.stop.max_events.unwrap_or(u64::MAX);
         let mut now = Time::ZERO;
         let mut looked_at = 0;
         let end = loop {
-            if let Some(over) = self.execution.over_since() {
+            let next = self.next();
+            if let Some(over) = self.execution.over_since()
+                && over < next
+            {
                 break (EndReason::Completed, over);
             }
-            let next = self.next();
+            let (until, why) = self.until;
             if next > until {
-                break (EndReason::TimeLimit, until);
+                break (why, until);
             }
             if next == Time::MAX {
                 break (EndReason::Stalled, now);
@@ -181,24 +139,31 @@ impl<'a> Engine<'a> {
             if self.events - looked_at >= MONITOR_EVERY {
                 looked_at = self.events;
                 if monitor.look(&self.snapshot(now)) == Control::Stop {
-                    break (EndReason::Interrupted, now);
+                    self.stop(now, EndReason::Interrupted);
                 }
             }
             if self.events >= most_events {
-                break (EndReason::EventLimit, now);
+                self.stop(now, EndReason::EventLimit);
             }
         };
         monitor.look(&self.snapshot(now));
         end
     }
 
+    /// The run ends as soon as nothing is known of what is to come.
+    fn stop(&mut self, now: Time, why: EndReason) {
+        let at = self.known.max(now);
+        if at < self.until.0 {
+            self.until = (at, why);
+        }
+    }
+
     /// When something happens next.
     fn next(&self) -> Time {
-        let ps = |ps: Option<u64>| ps.map_or(Time::MAX, Time::from_ps);
         let changes = self.network.ways.changes();
         let change = changes.get(self.next_change).map_or(Time::MAX, |change| change.at);
-        let agenda = ps(self.agenda.peek().map(|Reverse((at, _))| *at));
-        let completion = ps(self.completions.first().map(|(at, _)| at));
+        let agenda = self.agenda.next();
+        let completion = self.completions.first().map_or(Time::MAX, |(at, _)| Time::from_ps(at));
         let tasks = self.execution.next().unwrap_or(Time::MAX);
         // Loads are looked at as long as anything else happens.
         let rest = change.min(agenda).min(completion).min(tasks);
@@ -212,6 +177,7 @@ impl<'a> Engine<'a> {
 
     /// Does all that happens at an instant; then finds the rates from there on.
     fn instant(&mut self, now: Time) {
+        self.agenda.begin(now);
         self.change(now);
         while let Some((at, flow)) = self.completions.first()
             && at <= now.as_ps()
@@ -226,17 +192,23 @@ impl<'a> Engine<'a> {
             self.recovering.tick(now, &self.services, &self.models, &mut self.solver);
         }
         let after = now + Duration::from_ps(1);
+        let mut root = self.execution.root_before(after);
         loop {
-            while let Some(due) = self.execution.root_before(after) {
-                self.at(due.at, Event::Step(due.step));
-            }
-            let Some(&Reverse((at, code))) = self.agenda.peek() else { break };
-            if at > now.as_ps() {
+            let begins = root.map(|due| Event::Step(due.step).code());
+            let first = self.agenda.first();
+            if let Some(code) = begins
+                && first.is_none_or(|first| code <= first)
+            {
+                self.events += 1;
+                self.on_event(now, Event::from_code(code));
+                root = self.execution.root_before(after);
+            } else if let Some(code) = first {
+                self.agenda.pop(code);
+                self.events += 1;
+                self.on_event(now, Event::from_code(code));
+            } else {
                 break;
             }
-            self.agenda.pop();
-            self.events += 1;
-            self.on_event(now, Event::from_code(code));
         }
         if self.execution.next().is_some_and(|at| at <= now) {
             self.execution.settle_barriers(after);
@@ -259,15 +231,10 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Something happens later, or at the instant at hand.
-    pub(crate) fn at(&mut self, at: Time, event: Event) {
-        self.agenda.push(Reverse((at.as_ps(), event.code())));
-    }
-
     /// Enters what has become known of tasks.
     pub(crate) fn take_news(&mut self) {
         while let Some(Due { at, step, .. }) = self.execution.news() {
-            self.at(at, Event::Step(step));
+            self.agenda.push(at, Event::Step(step));
         }
     }
 
@@ -304,28 +271,9 @@ impl<'a> Engine<'a> {
             events: self.events,
             packet_hops: 0,
             bytes_done: self.execution.bytes_done(),
-            bytes_total: self.spec.graph.total_bytes(),
+            bytes_total: self.bytes_total,
             flows_done: self.execution.flows_done(),
             flows_total: self.spec.graph.messages().len(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn codes_of_events_are_read_back() {
-        for event in [
-            Event::Step(Step::Told { task: TaskId(7), by: TaskId(u32::MAX) }),
-            Event::Step(Step::Computed(TaskId(u32::MAX))),
-            Event::Step(Step::Begin(TaskId(0))),
-            Event::Delivered { message: 9, part: 31 },
-            Event::Acknowledged { message: u32::MAX },
-            Event::LaneFree(3),
-        ] {
-            assert_eq!(Event::from_code(event.code()), event);
         }
     }
 }

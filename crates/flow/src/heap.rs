@@ -3,10 +3,23 @@
 /// Not in the heap.
 const ABSENT: u32 = u32::MAX;
 
+fn entry(key: u64, number: u32) -> u128 {
+    u128::from(key) << 32 | u128::from(number)
+}
+
+fn key(entry: u128) -> u64 {
+    (entry >> 32) as u64
+}
+
+fn number(entry: u128) -> u32 {
+    entry as u32
+}
+
 /// Numbers by key, the least first; of equal keys the smaller number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IndexedHeap {
-    heap: Vec<(u64, u32)>,
+    /// Key and number, in one whose order is theirs.
+    heap: Vec<u128>,
     /// By number.
     place: Vec<u32>,
 }
@@ -14,43 +27,43 @@ pub(crate) struct IndexedHeap {
 impl IndexedHeap {
     /// The least key, with its number.
     pub(crate) fn first(&self) -> Option<(u64, u32)> {
-        self.heap.first().copied()
+        self.heap.first().map(|&first| (key(first), number(first)))
     }
 
     /// Gives a number this key.
-    pub(crate) fn set(&mut self, number: u32, key: u64) {
-        if self.place.len() <= number as usize {
-            self.place.resize(number as usize + 1, ABSENT);
+    pub(crate) fn set(&mut self, of: u32, new: u64) {
+        if self.place.len() <= of as usize {
+            self.place.resize(of as usize + 1, ABSENT);
         }
-        let place = self.place[number as usize];
+        let place = self.place[of as usize];
         if place == ABSENT {
-            self.heap.push((key, number));
+            self.heap.push(entry(new, of));
             self.rise(self.heap.len() - 1);
             return;
         }
-        let before = self.heap[place as usize].0;
-        self.heap[place as usize].0 = key;
-        if key < before {
+        let before = key(self.heap[place as usize]);
+        self.heap[place as usize] = entry(new, of);
+        if new < before {
             self.rise(place as usize);
-        } else if key > before {
+        } else if new > before {
             self.sink(place as usize);
         }
     }
 
     /// Takes a number out, if it is in.
-    pub(crate) fn remove(&mut self, number: u32) {
-        let Some(&place) = self.place.get(number as usize) else { return };
+    pub(crate) fn remove(&mut self, of: u32) {
+        let Some(&place) = self.place.get(of as usize) else { return };
         if place == ABSENT {
             return;
         }
-        self.place[number as usize] = ABSENT;
+        self.place[of as usize] = ABSENT;
         let last = self.heap.pop().expect("there is at least this one");
-        if last.1 != number {
+        if number(last) != of {
             let place = place as usize;
             self.heap[place] = last;
-            self.place[last.1 as usize] = place as u32;
+            self.place[number(last) as usize] = place as u32;
             self.rise(place);
-            self.sink(self.place[last.1 as usize] as usize);
+            self.sink(self.place[number(last) as usize] as usize);
         }
     }
 
@@ -70,20 +83,26 @@ impl IndexedHeap {
     fn sink(&mut self, mut at: usize) {
         let entry = self.heap[at];
         loop {
-            let children = 4 * at + 1..(4 * at + 5).min(self.heap.len());
-            let Some(least) = children.min_by_key(|&child| self.heap[child]) else { break };
-            if entry <= self.heap[least] {
+            let first = 4 * at + 1;
+            let children = &self.heap[first.min(self.heap.len())..(first + 4).min(self.heap.len())];
+            let (mut least, mut child) = (entry, at);
+            for (place, &one) in (first..).zip(children) {
+                if one < least {
+                    (least, child) = (one, place);
+                }
+            }
+            if child == at {
                 break;
             }
-            self.put(at, self.heap[least]);
-            at = least;
+            self.put(at, least);
+            at = child;
         }
         self.put(at, entry);
     }
 
-    fn put(&mut self, at: usize, entry: (u64, u32)) {
+    fn put(&mut self, at: usize, entry: u128) {
         self.heap[at] = entry;
-        self.place[entry.1 as usize] = at as u32;
+        self.place[number(entry) as usize] = at as u32;
     }
 }
 

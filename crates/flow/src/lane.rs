@@ -33,6 +33,14 @@ pub(crate) struct Lane {
     pub(crate) waits_until_free: bool,
 }
 
+impl Lane {
+    /// Nothing is before what comes now.
+    pub(crate) fn is_idle(&self, now: Time) -> bool {
+        let busy = self.serving.is_some() || self.waits_until_free || self.free_at > now;
+        !busy && self.waiting.is_empty()
+    }
+}
+
 /// A single path.
 pub(crate) struct Single {
     pub(crate) path: PathId,
@@ -42,35 +50,37 @@ pub(crate) struct Single {
     pub(crate) chooser: Option<Box<Chooser>>,
 }
 
-/// A part of a message in service.
+/// A part of a message in service. What each change of its rate needs comes first, so that it lies together.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Service {
-    pub(crate) part: Part,
-    pub(crate) lane: u32,
-    pub(crate) pair: u32,
-    /// On the wire.
-    pub(crate) wire: f64,
-    /// Of that, what is left to send.
+    /// Of `wire`, what is left to send.
     pub(crate) left: f64,
     /// Bytes a picosecond, since when.
     pub(crate) rate: f64,
     pub(crate) since: Time,
+    /// What arrives of what is sent.
+    pub(crate) efficiency: f64,
+    /// Those of its pair.
+    pub(crate) gauges: Option<(u32, u32)>,
+    pub(crate) group: u16,
+    pub(crate) lane: u32,
+    /// Where its rate control is slow to take what becomes free: the rate it remembers, and since when it is limited.
+    pub(crate) remembers: f64,
+    pub(crate) limited_since: Time,
+    /// What it may have at most: what both ends can do.
+    pub(crate) line: f64,
+    pub(crate) part: Part,
+    /// On the wire.
+    pub(crate) wire: f64,
     pub(crate) began: Time,
     pub(crate) base: Duration,
     /// What had crossed the links of both ends' switches when it began.
     pub(crate) crossed: [f64; 2],
-    /// What arrives of what is sent.
-    pub(crate) efficiency: f64,
     /// Bytes of acknowledgements a byte.
     pub(crate) acks: f64,
     /// Of `wire`, what the ledger has.
     pub(crate) counted: f64,
-    /// What it may have at most: what both ends can do.
-    pub(crate) line: f64,
-    /// Where its rate control is slow to take what becomes free: the rate it remembers, and since when it is limited.
-    pub(crate) remembers: f64,
-    pub(crate) limited_since: Time,
-    pub(crate) group: u16,
 }
 
 impl Service {

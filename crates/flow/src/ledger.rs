@@ -50,7 +50,7 @@ impl Ledger {
         }
     }
 
-    /// Spreads sprayed bytes over the links, as these are now.
+    /// Spreads sprayed bytes over the links, as these were when the network was last found.
     pub(crate) fn flush(&mut self, network: &mut Network<'_>) {
         let pairs = std::mem::take(&mut self.by_pair);
         network.each_crossing(&pairs, |port, back, (bytes, acks)| {

@@ -10,6 +10,7 @@
 //! What happens when, workloads, connections, routes, hashes and random paths are those of the packet engine; `sim` has them
 //! in [`Ways`](pathweave_sim::Ways). `docs/flow-fidelity.md` says when to believe the model, with measurements.
 
+mod agenda;
 mod carry;
 mod engine;
 mod fold;
@@ -29,6 +30,7 @@ mod short;
 mod sizes;
 mod solver;
 mod walk;
+mod wanted;
 
 use pathweave_results::RunResult;
 use pathweave_sim::{Monitor, SimError, SimSpec};

@@ -5,18 +5,19 @@
 //! pairs of classes of a random number times the fraction that crosses them), and links that cannot fill up whatever the hosts
 //! send are none. A Clos that is not oversubscribed is left with the links of its hosts.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pathweave_fabric::PortId;
 use pathweave_sim::{PathProfile, SimSpec, Ways};
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::{HostId, PathId, Spread, mix64};
-use pathweave_workload::{Folding, MessageGraph};
+use pathweave_workload::Folding;
+use smallvec::SmallVec;
 
 use crate::fold::{Orbits, carried_ports};
 use crate::solver::{ResourceId, Solver, Use};
 use crate::walk::{Capacities, Walker, bytes_a_ps};
+use crate::wanted::{PairOfClasses, Wanted};
 
 /// No resource.
 pub(crate) const NONE: ResourceId = ResourceId::MAX;
@@ -27,15 +28,18 @@ const SIGNATURE_SCALE: f64 = (1u64 << 20) as f64;
 /// A link may be filled by so much more than its rate, in relation, and still count as one that cannot: rounding.
 const ROUNDING: f64 = 1e-6;
 
+/// Ports of a host, with the fraction that crosses each. Mostly there is one.
+pub(crate) type Ports = SmallVec<[(u16, f64); 1]>;
+
 /// What a pair of classes uses besides the links of the very hosts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pair {
     /// Of the sender's ports.
-    pub(crate) first: Vec<(u16, f64)>,
+    pub(crate) first: Ports,
     /// Between the hosts' switches.
     pub(crate) between: Vec<Between>,
     /// Of the receiver's ports.
-    pub(crate) last: Vec<(u16, f64)>,
+    pub(crate) last: Ports,
     /// What arrives nowhere.
     pub(crate) lost: f64,
     /// Its hops when idle, an index into [`Network::profiles`]; `None`: there is no way.
@@ -88,9 +92,8 @@ pub(crate) struct Network<'a> {
     /// By resource: bytes a picosecond.
     pub(crate) capacity: Vec<f64>,
     class_of: Vec<u32>,
-    /// Pairs of classes that talk, by how their messages are spread: an index into `pairs`, and two of their hosts.
-    wanted: BTreeMap<(Spread, u32, u32), (HostId, HostId)>,
-    index: HashMap<(Spread, u32, u32), u32>,
+    wanted: Wanted,
+    /// By index of what is wanted.
     pub(crate) pairs: Vec<Pair>,
     pub(crate) profiles: Vec<PathProfile>,
     /// By class.
@@ -139,7 +142,7 @@ impl<'a> Network<'a> {
     ) -> Self {
         let topology = &*spec.topology;
         let class_of = classes(topology);
-        let wanted = wanted(&spec.graph, &class_of, spread);
+        let wanted = Wanted::new(&spec.graph, &class_of, spread);
         let folding = spec.graph.folding();
         let folding = folding.map(|folding| Folded::new(folding, &ways, topology, &class_of));
         let detail =
@@ -161,7 +164,6 @@ impl<'a> Network<'a> {
             capacity: Vec::new(),
             class_of,
             wanted,
-            index: HashMap::new(),
             pairs: Vec::new(),
             profiles: Vec::new(),
             gauges,
@@ -175,6 +177,7 @@ impl<'a> Network<'a> {
     /// Finds resources and pairs as the links and routes are now. The solver has no flow.
     pub(crate) fn rebuild(&mut self, solver: &mut Solver) {
         let Network { ways, topology, walker, wanted, class_of, detail, efficiency, .. } = self;
+        walker.forget();
         let ports = ways.ports().ports(topology.nodes() - 1).end as usize;
         let rates = port_rates(ways, topology, (ports, *efficiency));
         let representative = ways.with_capacities(|capacities| match detail {
@@ -256,14 +259,15 @@ impl<'a> Network<'a> {
     fn find_pairs(&mut self) {
         let Network { ways, topology, walker, wanted, resource_of, folding, other_end, .. } = self;
         self.pairs.clear();
-        self.index.clear();
         self.profiles.clear();
         let mut known = HashMap::new();
         ways.with_capacities(|capacities| {
-            for (&(spread, from, to), &(src, dst)) in &*wanted {
-                walker.walk(ways, capacities, spread, (src, dst));
-                let mut pair = Pair { lost: walker.lost, ..Pair::default() };
-                for &(port, share) in &walker.crossed {
+            for (number, &PairOfClasses { spread, from, to, ends: (src, dst) }) in
+                wanted.list.iter().enumerate()
+            {
+                let walk = walker.walk(ways, capacities, spread, number, (src, dst));
+                let mut pair = Pair { lost: walk.lost, ..Pair::default() };
+                for &(port, share) in walk.crossed {
                     let (node, peer) = ways.ends(port);
                     let number = |node: u32, port: PortId| (port - ways.ports().ports(node).start) as u16;
                     let resource = resource_of[port as usize];
@@ -292,7 +296,6 @@ impl<'a> Network<'a> {
                     fold_between(&mut pair.between, resources);
                     pair.gauges = pair.gauges.map(|(from, to)| (classes.of(from), classes.of(to)));
                 }
-                self.index.insert((spread, from, to), self.pairs.len() as u32);
                 self.pairs.push(pair);
             }
         });
@@ -300,8 +303,7 @@ impl<'a> Network<'a> {
 
     /// The pair of two hosts that talk.
     pub(crate) fn pair(&self, spread: Spread, src: HostId, dst: HostId) -> u32 {
-        let [from, to] = [src, dst].map(|host| self.class_of[host.index()]);
-        self.index[&(of_pairs(spread), from, to)]
+        self.wanted.index(spread, (self.class_of[src.index()], self.class_of[dst.index()]))
     }
 
     /// What a sprayed message uses.
@@ -309,17 +311,15 @@ impl<'a> Network<'a> {
         let pair = &self.pairs[pair as usize];
         uses.clear();
         let from = self.ways.ports().ports(src.0).start;
-        uses.extend(
-            pair.first
-                .iter()
-                .map(|&(port, share)| Use { resource: self.resource(from + PortId::from(port)), share }),
-        );
-        uses.extend(
-            pair.last
-                .iter()
-                .map(|&(port, share)| Use { resource: self.resource(self.port_to(dst, port)), share }),
-        );
-        uses.extend(pair.between.iter().map(|&Between { resource, share, .. }| Use { resource, share }));
+        for &(port, share) in &pair.first {
+            uses.push(Use { resource: self.resource(from + PortId::from(port)), share });
+        }
+        for &(port, share) in &pair.last {
+            uses.push(Use { resource: self.resource(self.port_to(dst, port)), share });
+        }
+        for &Between { resource, share, .. } in &pair.between {
+            uses.push(Use { resource, share });
+        }
     }
 
     /// The egress port of the direction of a host's link that leads to it.
@@ -354,12 +354,13 @@ impl<'a> Network<'a> {
     ) {
         let Network { ways, walker, wanted, other_end, .. } = self;
         ways.with_capacities(|capacities| {
-            for ((&(spread, ..), &(src, dst)), amounts) in wanted.iter().zip(amounts) {
+            for (number, (pair, amounts)) in wanted.list.iter().zip(amounts).enumerate() {
                 if amounts.0 == 0.0 {
                     continue;
                 }
-                walker.walk(ways, capacities, spread, (src, dst));
-                for &(port, share) in &walker.crossed {
+                let &PairOfClasses { spread, ends: (src, dst), .. } = pair;
+                let walk = walker.walk(ways, capacities, spread, number, (src, dst));
+                for &(port, share) in walk.crossed {
                     let (node, peer) = ways.ends(port);
                     if node != src.0 && peer != dst.0 {
                         let back = other_end[port as usize];
@@ -374,35 +375,6 @@ impl<'a> Network<'a> {
     pub(crate) fn other_end(&self, port: PortId) -> PortId {
         self.other_end[port as usize]
     }
-}
-
-/// Pairs of classes whose hosts talk, with two of them: also those that are not on the graph.
-fn wanted(
-    graph: &MessageGraph,
-    class_of: &[u32],
-    spread: &[Spread],
-) -> BTreeMap<(Spread, u32, u32), (HostId, HostId)> {
-    let key = |spread: Spread, (src, dst): (HostId, HostId)| {
-        let [from, to] = [src, dst].map(|host| class_of[host.index()]);
-        (of_pairs(spread), from, to)
-    };
-    let mut wanted = BTreeMap::new();
-    for message in graph.messages() {
-        let ends = (message.src, message.dst);
-        wanted.entry(key(spread[message.group.index()], ends)).or_insert(ends);
-    }
-    let Some(folding) = graph.folding() else { return wanted };
-    let mut new: Vec<_> = wanted.iter().map(|(&(spread, ..), &ends)| (spread, ends)).collect();
-    while let Some((spread, (src, dst))) = new.pop() {
-        for symmetry in folding.symmetries() {
-            let ends = (symmetry.host(src), symmetry.host(dst));
-            if let Entry::Vacant(entry) = wanted.entry(key(spread, ends)) {
-                entry.insert(ends);
-                new.push((spread, ends));
-            }
-        }
-    }
-    wanted
 }
 
 /// Links that stand for others, each once.
@@ -421,13 +393,7 @@ fn fold_between(between: &mut Vec<Between>, resources: &Orbits) {
     });
 }
 
-/// Messages that are spread alike, whether their packets collide or not. Single paths have of this what they need to know:
-/// which hops a path has.
-fn of_pairs(spread: Spread) -> Spread {
-    if spread.is_by_capacity() { Spread::Balanced } else { Spread::Even }
-}
-
-fn add(list: &mut Vec<(u16, f64)>, port: u16, share: f64) {
+fn add(list: &mut Ports, port: u16, share: f64) {
     match list.iter_mut().find(|(known, _)| *known == port) {
         Some((_, sum)) => *sum += share,
         None => list.push((port, share)),
@@ -496,7 +462,7 @@ fn representatives(
     topology: &Topology,
     walker: &mut Walker<'_>,
     capacities: &mut Capacities<'_>,
-    wanted: &BTreeMap<(Spread, u32, u32), (HostId, HostId)>,
+    wanted: &Wanted,
     class_of: &[u32],
     (rates, efficiency): (&[f64], f64),
 ) -> Vec<Option<PortId>> {
@@ -511,11 +477,11 @@ fn representatives(
     }
     let largest = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let mut from_sources = Most::new(rates.len());
-    for (&(spread, from, to), &pair) in wanted {
-        walker.walk(ways, capacities, spread, pair);
+    for (number, &PairOfClasses { spread, from, to, ends }) in wanted.list.iter().enumerate() {
+        let walk = walker.walk(ways, capacities, spread, number, ends);
         let random = mix64(mix64(u64::from(from) << 32 | u64::from(to)) ^ (spread as u64 + 1));
         from_sources.begin((spread, from), of_class[from as usize]);
-        for &(port, share) in &walker.crossed {
+        for &(port, share) in walk.crossed {
             let relative = share * (largest / rates[port as usize]);
             let fixed = (relative * SIGNATURE_SCALE + 0.5) as u64;
             let signature = &mut signatures[port as usize];
@@ -525,12 +491,12 @@ fn representatives(
     }
     // The same from the receivers' side.
     let mut to_receivers = Most::new(rates.len());
-    let mut by_receiver: Vec<_> = wanted.iter().collect();
-    by_receiver.sort_unstable_by_key(|((spread, from, to), _)| (*spread, *to, *from));
-    for (&(spread, _, to), &pair) in by_receiver {
-        walker.walk(ways, capacities, spread, pair);
+    let mut by_receiver: Vec<_> = wanted.list.iter().enumerate().collect();
+    by_receiver.sort_unstable_by_key(|(_, pair)| (pair.spread, pair.to, pair.from));
+    for (number, &PairOfClasses { spread, to, ends, .. }) in by_receiver {
+        let walk = walker.walk(ways, capacities, spread, number, ends);
         to_receivers.begin((spread, to), of_class[to as usize]);
-        for &(port, share) in &walker.crossed {
+        for &(port, share) in walk.crossed {
             to_receivers.note(port, share);
         }
     }

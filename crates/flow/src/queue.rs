@@ -85,11 +85,18 @@ impl PortQueue {
         self.burst += bytes;
     }
 
-    /// Bytes in it; `left` is what its flows have left to send, of which all but one flow's can be here.
-    pub(crate) fn bytes(&mut self, left: impl FnOnce() -> f64) -> f64 {
+    /// Bytes in it; `left` is what each of its flows has left to send, of which all but one flow's can be here.
+    pub(crate) fn bytes(&mut self, left: impl Iterator<Item = f64>) -> f64 {
         if self.standing > 0.0 && self.limited >= 2 {
-            let most = left() * (1.0 - 1.0 / f64::from(self.limited));
-            self.standing = self.standing.min(most);
+            let part = 1.0 - 1.0 / f64::from(self.limited);
+            let mut sum = 0.0;
+            for left in left {
+                sum += left;
+                if sum * part >= self.standing {
+                    return self.standing + self.burst;
+                }
+            }
+            self.standing = self.standing.min(sum * part);
         }
         self.standing + self.burst
     }
@@ -128,14 +135,14 @@ mod tests {
         queue.note(3, 1.0);
         // Two flows too many at a byte a picosecond each.
         queue.advance(Time::from_ps(1_000), 1.0, &LAW);
-        assert_eq!(queue.bytes(|| f64::INFINITY), 2_000.0);
+        assert_eq!(queue.bytes([f64::INFINITY].into_iter()), 2_000.0);
         queue.advance(Time::from_ps(100_000), 1.0, &LAW);
-        assert_eq!(queue.bytes(|| f64::INFINITY), 10_000.0);
+        assert_eq!(queue.bytes([f64::INFINITY].into_iter()), 10_000.0);
         // No more than what the flows but one have left.
-        assert!((queue.bytes(|| 900.0) - 600.0).abs() < 1e-9);
+        assert!((queue.bytes([500.0, 400.0].into_iter()) - 600.0).abs() < 1e-9);
         queue.note(0, 0.5);
         queue.short_message(300.0);
         queue.advance(Time::from_ps(101_000), 1.0, &LAW);
-        assert!((queue.bytes(|| f64::INFINITY) - 100.0).abs() < 1e-9);
+        assert!((queue.bytes([f64::INFINITY].into_iter()) - 100.0).abs() < 1e-9);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pathweave_execution::Connections;
 use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Service;
 use pathweave_sim::{Blame, RouteChoice, SimError, SimSpec, Ways};
@@ -19,16 +20,23 @@ fn refused(blame: Blame, why: &str, instead: &str) -> SimError {
     }
 }
 
-/// Routes and models of a run that is not refused.
+/// A run that is not refused: its routes and models, and which messages share queue pairs.
+pub(crate) struct Admitted<'a> {
+    pub(crate) ways: Ways<'a>,
+    pub(crate) models: Vec<Model>,
+    pub(crate) connections: Connections<u32>,
+}
+
+/// Sets up what a run begins with.
 ///
 /// # Errors
 /// What depends on packets, and what is wrong for packets, too.
-pub(crate) fn admit(spec: &SimSpec) -> Result<(Ways<'_>, Vec<Model>), SimError> {
+pub(crate) fn admit(spec: &SimSpec) -> Result<Admitted<'_>, SimError> {
     check(spec)?;
-    let ways = Ways::new(spec)?;
+    let (ways, connections) = Ways::new(spec)?;
     let models = models(spec, &ways);
     check_network(spec, &ways, &models)?;
-    Ok((ways, models))
+    Ok(Admitted { ways, models, connections })
 }
 
 /// Refuses what can be told from the scenario alone.

@@ -1,12 +1,12 @@
 //! What messages take on the wire, and how long when nothing else is there.
 
-use pathweave_sim::{HostConfig, PathProfile, full_and_ack_bytes, ideal_fct, message_wire_bytes};
-use pathweave_units::{Duration, Rate};
+use pathweave_sim::{HostConfig, IdealPath, PathProfile, full_and_ack_bytes};
+use pathweave_units::{Duration, Rate, mix64};
 
 use crate::walk::bytes_a_ps;
 
 /// Entries of the memory; a power of two.
-const REMEMBERED: usize = 1 << 12;
+const REMEMBERED: usize = 1 << 6;
 
 /// A message of some size on some path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,15 +23,15 @@ pub(crate) struct Size {
 
 /// What is the same for all messages on a path.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+struct Line {
     /// Bytes a picosecond that both ends can do.
-    pub(crate) rate: f64,
+    rate: f64,
     slower: Rate,
 }
 
 impl Line {
     /// Of a path whose links have this share of their capacity.
-    pub(crate) fn of(profile: &PathProfile, share: f64) -> Self {
+    fn of(profile: &PathProfile, share: f64) -> Self {
         let of_ports = |rate: Rate, ports: u32| Rate::from_bps(rate.as_bps() * u64::from(ports));
         let (first, last) = (profile.hops[0].0, profile.hops[profile.hops.len() - 1].0);
         let slower = of_ports(first, profile.nic_ports.0).min(of_ports(last, profile.nic_ports.1));
@@ -43,13 +43,28 @@ impl Line {
 pub(crate) struct Sizes {
     host: HostConfig,
     packet_bytes: u32,
-    known: Vec<Option<((u32, u64), Size)>>,
+    ack_bytes: u32,
+    /// By profile of the network: with its ends, and how long an acknowledgement takes.
+    paths: Vec<(IdealPath<PathProfile>, Line, Duration)>,
+    known: [Option<((u32, u64), Size)>; REMEMBERED],
 }
 
 impl Sizes {
     pub(crate) fn new(host: &HostConfig) -> Self {
-        let (packet_bytes, _) = full_and_ack_bytes(host);
-        Sizes { host: host.clone(), packet_bytes, known: vec![None; REMEMBERED] }
+        let (packet_bytes, ack_bytes) = full_and_ack_bytes(host);
+        let (paths, known) = (Vec::new(), [None; REMEMBERED]);
+        Sizes { host: host.clone(), packet_bytes, ack_bytes, paths, known }
+    }
+
+    /// Paths are these from now on; of the capacity of their links this share is used.
+    pub(crate) fn on_paths(&mut self, profiles: &[PathProfile], share: f64) {
+        let (mtu, framing, verb) = (self.host.mtu.get() as u16, self.host.framing, self.host.verb);
+        let of = |profile: &PathProfile| {
+            let ideal = IdealPath::new(profile.clone(), mtu, framing, verb);
+            (ideal, Line::of(profile, share), profile.one_way(self.ack_bytes))
+        };
+        self.paths = profiles.iter().map(of).collect();
+        self.known = [None; REMEMBERED];
     }
 
     /// A full packet on the wire.
@@ -57,21 +72,35 @@ impl Sizes {
         self.packet_bytes
     }
 
+    /// An acknowledgement.
+    pub(crate) fn ack_bytes(&self) -> u32 {
+        self.ack_bytes
+    }
+
+    /// Bytes a picosecond that both ends of the path of this number can do.
+    pub(crate) fn line_rate(&self, number: u32) -> f64 {
+        self.paths[number as usize].1.rate
+    }
+
+    /// How long an acknowledgement takes back.
+    pub(crate) fn back(&self, number: u32) -> Duration {
+        self.paths[number as usize].2
+    }
+
     /// A message of so many bytes on the path of this number.
-    pub(crate) fn of(&mut self, number: u32, (profile, line): (&PathProfile, &Line), bytes: u64) -> Size {
+    pub(crate) fn of(&mut self, number: u32, bytes: u64) -> Size {
         let key = (number, bytes);
-        let place = pathweave_units::mix64(bytes ^ u64::from(number) << 40) as usize % REMEMBERED;
+        let place = mix64(bytes ^ u64::from(number) << 40) as usize % REMEMBERED;
         if let Some((known, size)) = &self.known[place]
             && *known == key
         {
             return *size;
         }
-        let (mtu, framing, verb) = (self.host.mtu.get() as u16, self.host.framing, self.host.verb);
-        let wire = message_wire_bytes(profile, bytes, mtu, framing, verb);
-        let ideal = ideal_fct(profile, bytes, mtu, framing, verb);
+        let (ideal_path, line, _) = &self.paths[number as usize];
+        let (wire, ideal) = ideal_path.message(bytes);
         let size = Size {
             wire,
-            packets: bytes.div_ceil(u64::from(mtu)).max(1),
+            packets: bytes.div_ceil(self.host.mtu.get()).max(1),
             ideal,
             base: ideal.saturating_sub(line.slower.time_for(wire)),
         };

@@ -1,5 +1,7 @@
 //! Where the bytes of a sprayed message go: the fractions of them that cross each link.
 
+use std::ops::Range;
+
 use pathweave_fabric::PortId;
 use pathweave_sim::Ways;
 use pathweave_topo::{NodeId, Topology};
@@ -11,7 +13,11 @@ pub(crate) type Capacities<'c> = dyn FnMut(NodeId, u16, HostId) -> u64 + 'c;
 /// No way has more links.
 const MOST_LINKS: usize = 65;
 
-/// Walks from host to host over all next hops at once. Keeps its memory from walk to walk.
+/// Of walks so many links are kept, 32 MB.
+const KEPT: usize = 1 << 21;
+
+/// Walks from host to host over all next hops at once. Keeps its memory from walk to walk, and the first walks
+/// themselves.
 pub(crate) struct Walker<'a> {
     topology: &'a Topology,
     /// By node: what of the message arrives there with the hop at hand.
@@ -19,8 +25,18 @@ pub(crate) struct Walker<'a> {
     here: Vec<NodeId>,
     next: Vec<NodeId>,
     weights: Vec<(u16, f64)>,
-    /// The egress ports that the last walk crossed, with the fractions, in the order of hops.
-    pub(crate) crossed: Vec<(PortId, f64)>,
+    /// Of the last walk.
+    crossed: Vec<(PortId, f64)>,
+    lost: f64,
+    kept: Vec<(PortId, f64)>,
+    /// By number: where a walk is in `kept`, and what it lost.
+    places: Vec<Option<(Range<usize>, f64)>>,
+}
+
+/// Where a message went.
+pub(crate) struct Walk<'w> {
+    /// The egress ports that it crossed, with the fractions, in the order of hops.
+    pub(crate) crossed: &'w [(PortId, f64)],
     /// The fraction that arrives nowhere, because a link is down that routing does not know to be.
     pub(crate) lost: f64,
 }
@@ -29,11 +45,42 @@ impl<'a> Walker<'a> {
     pub(crate) fn new(topology: &'a Topology) -> Self {
         let arriving = vec![0.0; topology.nodes() as usize];
         let (here, next, weights, crossed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Walker { topology, arriving, here, next, weights, crossed, lost: 0.0 }
+        let (kept, places) = (Vec::new(), Vec::new());
+        Walker { topology, arriving, here, next, weights, crossed, lost: 0.0, kept, places }
     }
 
-    /// Walks from `src` to `dst`.
+    /// The network has changed.
+    pub(crate) fn forget(&mut self) {
+        self.kept.clear();
+        self.places.clear();
+    }
+
+    /// The walk of this number, from `src` to `dst`.
     pub(crate) fn walk(
+        &mut self,
+        ways: &Ways<'_>,
+        capacities: &mut Capacities<'_>,
+        spread: Spread,
+        number: usize,
+        ends: (HostId, HostId),
+    ) -> Walk<'_> {
+        if self.places.len() <= number {
+            self.places.resize(number + 1, None);
+        }
+        if self.places[number].is_none() {
+            self.walk_anew(ways, capacities, spread, ends);
+            let begin = self.kept.len();
+            if begin + self.crossed.len() > KEPT {
+                return Walk { crossed: &self.crossed, lost: self.lost };
+            }
+            self.kept.extend_from_slice(&self.crossed);
+            self.places[number] = Some((begin..self.kept.len(), self.lost));
+        }
+        let (place, lost) = self.places[number].clone().expect("it is there by now");
+        Walk { crossed: &self.kept[place], lost }
+    }
+
+    fn walk_anew(
         &mut self,
         ways: &Ways<'_>,
         capacities: &mut Capacities<'_>,

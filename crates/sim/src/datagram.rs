@@ -163,10 +163,7 @@ impl<const C: usize> Shard<'_, C> {
                 RdEvent::Abandoned { .. } => {}
                 RdEvent::Completion { wr_id, status, sent_packets, retransmitted, .. } => {
                     let flow = wr_id as u32;
-                    if let Some(record) = self.traffic.execution.record_mut(flow) {
-                        record.sent_packets = sent_packets;
-                        record.retransmitted_packets = retransmitted;
-                    }
+                    self.traffic.execution.count_sent(flow, sent_packets, retransmitted);
                     self.on_completion(now, wr_id, status);
                 }
             }

@@ -1,6 +1,8 @@
 //! Completion time of a message on an idle network: the denominator of slowdown.
 
-use pathweave_units::{Duration, PathId, QpNum, Time};
+use std::borrow::Borrow;
+
+use pathweave_units::{Duration, PathId, QpNum, Rate, Time};
 use pathweave_wire::{Ack, Body, Data, Framing, Notices, Operation, RdData, Segment};
 
 use crate::paths::PathProfile;
@@ -47,26 +49,61 @@ pub(crate) fn segment(body: Body) -> Segment {
 /// hops between may be shared among parallel paths, so each packet meets them idle: nothing can be faster, and where
 /// the hops between are no slower than the ends, a single path attains it.
 pub fn ideal_fct(profile: &PathProfile, size_bytes: u64, mtu: u16, framing: Framing, verb: Verb) -> Duration {
-    let wire = |offset, len, last| with_route(profile, framing, &data_segment(verb, offset, len, last));
-    ideal_of(profile, size_bytes, mtu, wire)
+    IdealPath::new(profile, mtu, framing, verb).message(size_bytes).1
 }
 
-/// Wire bytes of all data packets of a message on this path.
-pub fn message_wire_bytes(
-    profile: &PathProfile,
-    size_bytes: u64,
+/// What is the same for all messages on an idle path, `P`.
+#[derive(Clone, Debug)]
+pub struct IdealPath<P> {
+    profile: P,
     mtu: u16,
     framing: Framing,
     verb: Verb,
-) -> u64 {
-    let wire =
-        |offset, len, last| u64::from(with_route(profile, framing, &data_segment(verb, offset, len, last)));
-    let packets = size_bytes.div_ceil(u64::from(mtu)).max(1);
-    let last_len = (size_bytes - (packets - 1) * u64::from(mtu)) as u16;
-    match packets {
-        1 => wire(0, last_len, true),
-        _ => wire(0, mtu, false) + (packets - 2) * wire(1, mtu, false) + wire(1, last_len, true),
+    delay: Duration,
+    /// A full packet that is the first of several, and one that is neither first nor last.
+    first: Timed,
+    middle: Timed,
+}
+
+impl<P: Borrow<PathProfile>> IdealPath<P> {
+    /// Of a path, for messages in packets of at most `mtu` bytes of payload.
+    pub fn new(profile: P, mtu: u16, framing: Framing, verb: Verb) -> Self {
+        let path = profile.borrow();
+        let full =
+            |offset| Timed::new(path, with_route(path, framing, &data_segment(verb, offset, mtu, false)));
+        let (first, middle, delay) = (full(0), full(1), delay(path));
+        IdealPath { profile, mtu, framing, verb, delay, first, middle }
     }
+
+    /// Wire bytes of all data packets of a message, and the time of [`ideal_fct`].
+    pub fn message(&self, size_bytes: u64) -> (u64, Duration) {
+        let (packets, last_len) = packets(size_bytes, self.mtu);
+        let offset = u32::from(packets > 1);
+        let segment = data_segment(self.verb, offset, last_len, true);
+        let path = self.profile.borrow();
+        let last = Timed::new(path, with_route(path, self.framing, &segment));
+        let wire = match packets {
+            1 => u64::from(last.wire),
+            _ => {
+                u64::from(self.first.wire)
+                    + (packets - 2) * u64::from(self.middle.wire)
+                    + u64::from(last.wire)
+            }
+        };
+        let first = if packets == 1 { last } else { self.first };
+        let one_hop = path.hops.len() == 1;
+        (wire, in_a_row(packets, [first, self.middle, last], one_hop) + self.delay)
+    }
+}
+
+/// How many packets a message takes, and the payload of the last of them.
+fn packets(size_bytes: u64, mtu: u16) -> (u64, u16) {
+    let packets = size_bytes.div_ceil(u64::from(mtu)).max(1);
+    (packets, (size_bytes - (packets - 1) * u64::from(mtu)) as u16)
+}
+
+fn delay(profile: &PathProfile) -> Duration {
+    profile.hops.iter().map(|(_, delay)| *delay).sum()
 }
 
 /// The same for packets of datagram queue pairs, which carry `capacity` bytes each.
@@ -76,11 +113,14 @@ pub(crate) fn ideal_datagrams(
     capacity: u16,
     framing: Framing,
 ) -> Duration {
-    let multi = size_bytes > u64::from(capacity);
-    ideal_of(profile, size_bytes, capacity, |_, len, _| {
-        let data = RdData { psn: 0, msg_id: 0, multi, offset: 0, len, retransmit: false };
-        with_route(profile, framing, &segment(Body::Rd(data)))
-    })
+    let (packets, last_len) = packets(size_bytes, capacity);
+    let timed = |len| {
+        let data = RdData { psn: 0, msg_id: 0, multi: packets > 1, offset: 0, len, retransmit: false };
+        Timed::new(profile, with_route(profile, framing, &segment(Body::Rd(data))))
+    };
+    let (full, last) = (timed(capacity), timed(last_len));
+    let first = if packets == 1 { last } else { full };
+    in_a_row(packets, [first, full, last], profile.hops.len() == 1) + delay(profile)
 }
 
 /// Wire bytes of a packet on this path.
@@ -88,49 +128,56 @@ fn with_route(profile: &PathProfile, framing: Framing, segment: &Segment) -> u32
     profile.header.map_or_else(|| framing.wire_bytes(segment), |header| header.wire_bytes(framing, segment))
 }
 
-/// `wire` tells what a packet of this offset (0 or not) and length, the last one or not, takes.
-fn ideal_of(
-    profile: &PathProfile,
-    size_bytes: u64,
-    mtu: u16,
-    wire: impl Fn(u32, u16, bool) -> u32,
-) -> Duration {
-    let mtu64 = u64::from(mtu);
-    let packets = size_bytes.div_ceil(mtu64).max(1);
-    let last_len = (size_bytes - (packets - 1) * mtu64) as u16;
-    let first = wire(0, if packets == 1 { last_len } else { mtu }, packets == 1);
-    let middle = wire(1, mtu, false);
-    let last = if packets == 1 { first } else { wire(1, last_len, true) };
-    let time = |hop: usize, bytes: u32, parallel: u32| {
-        let ps = profile.hops[hop].0.time_for(u64::from(bytes)).as_ps();
-        Duration::from_ps(ps / u64::from(parallel))
-    };
-    let (out, back) = (0, profile.hops.len() - 1);
-    let between = |bytes| {
-        let hops = if back > 0 { &profile.hops[1..back] } else { &[] };
-        hops.iter().map(|(rate, _)| rate.time_for(u64::from(bytes))).sum::<Duration>()
-    };
-    let delay: Duration = profile.hops.iter().map(|(_, delay)| *delay).sum();
-    let (senders, receivers) = profile.nic_ports;
-    if packets == 1 || back == 0 {
-        let body = time(out, first, senders) + time(out, middle, senders) * packets.saturating_sub(2);
-        let tail = if packets > 1 { time(out, last, senders) } else { Duration::ZERO };
-        let rest = if back > 0 { between(last) + time(back, last, receivers) } else { Duration::ZERO };
-        return body + tail + rest + delay;
+/// A packet on a path.
+#[derive(Clone, Copy, Debug)]
+struct Timed {
+    /// Its wire bytes.
+    wire: u32,
+    /// What it takes of the sender's ports, which share packets, of the hops between, and of the receiver's ports.
+    out: Duration,
+    between: Duration,
+    back: Duration,
+}
+
+impl Timed {
+    fn new(profile: &PathProfile, wire: u32) -> Self {
+        // Mostly all hops are as fast.
+        let first = profile.hops[0].0;
+        let out = first.time_for(u64::from(wire));
+        let hop = |rate: Rate| if rate == first { out } else { rate.time_for(u64::from(wire)) };
+        let shared = |time: Duration, ports: u32| match ports {
+            1 => time,
+            _ => Duration::from_ps(time.as_ps() / u64::from(ports)),
+        };
+        let (senders, receivers) = profile.nic_ports;
+        let last = profile.hops.len() - 1;
+        let between = &profile.hops[1.min(last)..last];
+        Timed {
+            wire,
+            out: shared(out, senders),
+            between: between.iter().map(|(rate, _)| hop(*rate)).sum(),
+            back: shared(hop(profile.hops[last].0), receivers),
+        }
+    }
+}
+
+/// What so many packets take of a path, of which all but the first and the last are alike, propagation apart.
+fn in_a_row(packets: u64, [first, middle, last]: [Timed; 3], one_hop: bool) -> Duration {
+    if packets == 1 || one_hop {
+        let body = first.out + middle.out * packets.saturating_sub(2);
+        let tail = if packets > 1 { last.out } else { Duration::ZERO };
+        let rest = if one_hop { Duration::ZERO } else { last.between + last.back };
+        return body + tail + rest;
     }
     // The last hop is busy from the first packet's arrival or waits for the sender, whichever is later at each packet;
     // with equal packets in the middle the maximum is at an end.
-    let sent_last =
-        time(out, first, senders) + time(out, middle, senders) * (packets - 2) + time(out, last, senders);
-    let paced_by_sender = sent_last + between(last) + time(back, last, receivers);
-    let served = time(back, first, receivers) + time(back, middle, receivers) * (packets - 2);
-    let paced_by_receiver = time(out, first, senders) + between(first) + served + time(back, last, receivers);
-    let before_last = time(out, first, senders)
-        + time(out, middle, senders) * (packets - 2)
-        + between(if packets == 2 { first } else { middle })
-        + time(back, if packets == 2 { first } else { middle }, receivers)
-        + time(back, last, receivers);
-    paced_by_sender.max(paced_by_receiver).max(before_last) + delay
+    let sent_but_last = first.out + middle.out * (packets - 2);
+    let paced_by_sender = sent_but_last + last.out + last.between + last.back;
+    let served = first.back + middle.back * (packets - 2);
+    let paced_by_receiver = first.out + first.between + served + last.back;
+    let before = if packets == 2 { first } else { middle };
+    let before_last = sent_but_last + before.between + before.back + last.back;
+    paced_by_sender.max(paced_by_receiver).max(before_last)
 }
 
 /// Wire bytes of an acknowledgement.
@@ -151,7 +198,6 @@ pub(crate) fn ack_wire_bytes(framing: Framing) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_units::Rate;
 
     fn path(hops: &[(u64, u64)]) -> PathProfile {
         let hops = hops.iter().map(|&(gbps, us)| (Rate::from_gbps(gbps), Duration::from_us(us))).collect();

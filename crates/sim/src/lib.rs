@@ -55,7 +55,7 @@ mod work;
 pub use capture::{Capture, CaptureFilter, Frames};
 pub use followed::followed;
 pub use footprint::{Footprint, Sizes, Weight, flows_can_leave, records_can_be_written_singly};
-pub use ideal::{ideal_fct, message_wire_bytes};
+pub use ideal::{IdealPath, ideal_fct};
 pub use monitor::{Control, Monitor, Quiet, Snapshot};
 pub use opening::full_and_ack_bytes;
 pub use paths::{PathProfile, profile};

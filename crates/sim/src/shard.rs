@@ -241,23 +241,20 @@ impl<'a, const C: usize> Shard<'a, C> {
 
 /// Numbers for all queue pairs that a run may open, so that a sender can name the other end before it exists: at each
 /// host those of its connections, in the order of their first use.
-pub(crate) fn queue_pair_numbers(
+pub(crate) fn queue_pair_numbers<Q>(
     spec: &SimSpec,
-    connections: &Connections<QueuePair>,
+    connections: &Connections<Q>,
 ) -> Result<Vec<[u32; 2]>, SimError> {
     let mut next = vec![FIRST_NUMBER; spec.topology.hosts() as usize];
-    let numbers: Vec<[u32; 2]> = connections
-        .iter()
-        .map(|connection| {
-            let queue_pairs = u32::from(spec.scheme_of(connection.group).scheme.queue_pairs);
-            [connection.src, connection.dst].map(|host| {
-                let next = &mut next[host.index()];
-                let number = *next;
-                *next = next.saturating_add(queue_pairs);
-                number
-            })
-        })
-        .collect();
+    let mut numbers = Vec::with_capacity(connections.len());
+    for connection in connections.iter() {
+        let queue_pairs = u32::from(spec.scheme_of(connection.group).scheme.queue_pairs);
+        let mut take = |host: HostId| {
+            let next = &mut next[host.index()];
+            std::mem::replace(next, next.saturating_add(queue_pairs))
+        };
+        numbers.push([take(connection.src), take(connection.dst)]);
+    }
     match next.iter().zip(0..).max() {
         Some((&end, host)) if end > DATAGRAMS => Err(SimError::Network(format!(
             "{} would open {} queue pairs in the run; {} can be told apart",

@@ -33,14 +33,15 @@ pub struct Ways<'a> {
 }
 
 impl<'a> Ways<'a> {
-    /// Of the whole network, at the start.
+    /// Of the whole network, at the start; and which messages share queue pairs, of which `Q` is how the caller names
+    /// both ends.
     ///
     /// # Errors
     /// What the packet engine refuses, too.
     ///
     /// # Panics
     /// Routes are not the switches' to choose, or there are several data classes.
-    pub fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
+    pub fn new<Q>(spec: &'a SimSpec) -> Result<(Self, Connections<Q>), SimError> {
         assert!(matches!(spec.routing, RouteChoice::Switches), "switches choose the routes");
         assert!(spec.switch.classes() <= 2, "there is one data class");
         spec.switch.validate().map_err(SimError::Switch)?;
@@ -50,17 +51,9 @@ impl<'a> Ways<'a> {
         let network = Network::new(spec, &switch)?;
         let changes = agenda(&spec.topology, &network.map, &spec.faults, &switch)?;
         check_distances(spec, &network.routes)?;
-        let queue_pairs = queue_pair_numbers(spec, &Ways::connections_of(spec))?;
-        Ok(Ways { spec, network, forwarding: switch.forwarding, queue_pairs, changes })
-    }
-
-    fn connections_of<Q>(spec: &SimSpec) -> Connections<Q> {
-        Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service)
-    }
-
-    /// Which messages share queue pairs.
-    pub fn connections<Q>(&self) -> Connections<Q> {
-        Ways::connections_of(self.spec)
+        let connections = Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
+        let queue_pairs = queue_pair_numbers(spec, &connections)?;
+        Ok((Ways { spec, network, forwarding: switch.forwarding, queue_pairs, changes }, connections))
     }
 
     /// What all switches do to balance load, with what schemes ask of them.

@@ -1,8 +1,6 @@
 //! Shares of next hops by the capacity behind them, as WCMP has them (Zhou et al., "WCMP: Weighted Cost Multipathing for
 //! Improved Fairness in Data Centers", EuroSys 2014): a port is in the table as often as its weight says.
 
-use std::collections::BTreeMap;
-
 use pathweave_topo::{NextHops, NodeId, Routing};
 use pathweave_units::HostId;
 
@@ -12,13 +10,14 @@ use crate::routes::View;
 pub(crate) struct Weights<'a> {
     view: &'a View<'a>,
     most_entries: u32,
-    /// Bits per second that get through from a switch to a host's switch: by (host, switch).
-    capacity: BTreeMap<(HostId, NodeId), u64>,
+    /// Bits per second that get through from a switch to a host's switch: by (host, switch). Only looked up, never
+    /// iterated: its order cannot leak.
+    capacity: foldhash::HashMap<(HostId, NodeId), u64>,
 }
 
 impl<'a> Weights<'a> {
     pub(crate) fn new(view: &'a View<'a>, most_entries: u32) -> Self {
-        Weights { view, most_entries, capacity: BTreeMap::new() }
+        Weights { view, most_entries, capacity: foldhash::HashMap::default() }
     }
 
     /// The next hops of a switch, each as often as it has shares.
@@ -43,17 +42,15 @@ impl<'a> Weights<'a> {
     /// What gets through from a node to a host's switch: no limit where it is that switch.
     fn from(&mut self, routing: &Routing, node: NodeId, dst: HostId) -> u64 {
         let topology = self.view.topology;
-        if topology.is_host(node) || topology.ports(node).iter().any(|port| port.peer == NodeId::from(dst)) {
+        if topology.is_host(node) || topology.ports(dst.into()).iter().any(|port| port.peer == node) {
             return u64::MAX;
         }
         if let Some(&known) = self.capacity.get(&(dst, node)) {
             return known;
         }
         // Shortest paths never come back, so this ends.
-        let hops: Vec<u16> = routing.next_hops(node, dst).iter().collect();
-        let sum = hops
-            .into_iter()
-            .fold(0u64, |sum, port| sum.saturating_add(self.through(routing, node, port, dst)));
+        let through = |sum: u64, port| sum.saturating_add(self.through(routing, node, port, dst));
+        let sum = routing.next_hops(node, dst).iter().fold(0, through);
         self.capacity.insert((dst, node), sum);
         sum
     }

@@ -325,10 +325,7 @@ impl<const C: usize> Shard<'_, C> {
             self.mail(at, dst, Rank::GivenUp(flow), Item::GivenUp { flow });
         }
         if is_raw(service) {
-            // Sent, and no acknowledgement will say whether it arrived.
-            if let Some(record) = self.traffic.execution.record_mut(flow) {
-                record.acked_ps = None;
-            }
+            self.traffic.execution.sent_only(flow);
         } else {
             self.traffic.execution.ended(now, flow);
         }

@@ -63,12 +63,14 @@ impl Progress {
         progress
     }
     /// When the next task without predecessors may begin.
+    #[inline]
     pub fn next_root(&self, graph: &MessageGraph) -> Option<Time> {
         let message = graph.messages().get(self.next_message).map(|m| m.start);
         let compute = graph.computes().get(self.next_compute).map(|c| c.start);
         message.into_iter().chain(compute).min()
     }
     /// Takes the next task without predecessors if it may begin before `end`; with when that is.
+    #[inline]
     pub fn pop_root(&mut self, graph: &MessageGraph, end: Time) -> Option<(TaskId, Time)> {
         let start = self.next_root(graph).filter(|&start| start < end)?;
         let task = match graph.messages().get(self.next_message) {
@@ -86,6 +88,7 @@ impl Progress {
     }
     /// A task begins. Returns when it is over, for a computation; computations of a core take turns in the order of these
     /// calls.
+    #[inline]
     pub fn begin(&mut self, graph: &MessageGraph, task: TaskId, now: Time) -> Option<Time> {
         if let Some(job) = graph.job(task) {
             let first = &mut self.job_begin[job.index()];
@@ -108,6 +111,7 @@ impl Progress {
         Some(self.computed[index]).filter(|&end| end < Time::MAX)
     }
     /// A message has been delivered or a computation is over at `now`. Call once a task.
+    #[inline]
     pub fn over(&mut self, graph: &MessageGraph, task: TaskId, now: Time) {
         self.left = self.left.checked_sub(1).expect("a task ended twice");
         let Some(job) = graph.job(task) else { return };

@@ -16,6 +16,8 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use smallvec::SmallVec;
+
 /// Levels and rates that move by less, in relation to themselves, are left as they are.
 pub(crate) const EPSILON: f64 = 0.001;
 
@@ -52,11 +54,33 @@ struct User {
     /// Which of the flow's uses it is.
     index: u32,
     share: f64,
+    /// That of the flow, so that what most flows may have is found without a look at them.
+    limit: f64,
+    others: Others,
+}
+
+/// What else a flow uses.
+#[derive(Clone, Copy, Debug)]
+enum Others {
+    None,
+    One(ResourceId),
+    Several,
+}
+
+impl Others {
+    /// Besides the one of this index.
+    fn of(uses: &[Use], index: usize) -> Self {
+        match uses {
+            [_] => Others::None,
+            [a, b] => Others::One(if index == 0 { b.resource } else { a.resource }),
+            _ => Others::Several,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
 struct Flow {
-    uses: Vec<Held>,
+    uses: SmallVec<[Held; 4]>,
     rate: f64,
     limit: f64,
     /// Bytes of acknowledgements that come back for a byte.
@@ -69,7 +93,6 @@ struct Resource {
     capacity: f64,
     /// The other direction, which carries the acknowledgements of its flows: itself where both are one that stands for them.
     reverse: Option<ResourceId>,
-    level: f64,
     load: f64,
     acks: f64,
     /// What was left of the capacity when it was last looked at.
@@ -96,6 +119,8 @@ impl Resource {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Solver {
     resources: Vec<Resource>,
+    /// By resource: the rate that it gives each flow that it limits.
+    levels: Vec<f64>,
     flows: Vec<Flow>,
     free: Vec<FlowId>,
     queue: VecDeque<ResourceId>,
@@ -115,7 +140,6 @@ impl Solver {
         self.resources.push(Resource {
             capacity,
             reverse: None,
-            level: f64::INFINITY,
             load: 0.0,
             acks: 0.0,
             seen: capacity,
@@ -125,6 +149,7 @@ impl Solver {
             queued: false,
             touched: false,
         });
+        self.levels.push(f64::INFINITY);
         id
     }
 
@@ -137,6 +162,7 @@ impl Solver {
     /// Removes all resources. There must be no flow.
     pub(crate) fn clear(&mut self) {
         self.resources.clear();
+        self.levels.clear();
         self.queue.clear();
         self.touched_resources.clear();
     }
@@ -164,21 +190,20 @@ impl Solver {
 
     fn enter(&mut self, id: FlowId, uses: &[Use]) {
         let mut level = f64::INFINITY;
+        let flow = &mut self.flows[id as usize];
+        let limit = flow.limit;
         for (index, &Use { resource, share }) in uses.iter().enumerate() {
+            level = level.min(self.levels[resource as usize]);
             let at = &mut self.resources[resource as usize];
-            level = level.min(at.level);
             let place = at.users.len() as u32;
-            at.users.push(User { flow: id, index: index as u32, share });
-            self.flows[id as usize].uses.push(Held { resource, place, share });
+            let others = Others::of(uses, index);
+            at.users.push(User { flow: id, index: index as u32, share, limit, others });
+            flow.uses.push(Held { resource, place, share });
         }
-        let flow = &self.flows[id as usize];
-        let rate = flow.limit.min(level);
         // What limits nobody and has no limit either would be endless.
-        self.set_rate(id, rate);
+        self.set_rate(id, limit.min(level));
         for &Use { resource, .. } in uses {
-            if self.resources[resource as usize].level.is_finite() {
-                self.mark(resource);
-            }
+            self.mark_limiting(resource);
         }
     }
 
@@ -196,9 +221,7 @@ impl Solver {
             if let Some(moved) = at.users.get(place as usize) {
                 self.flows[moved.flow as usize].uses[moved.index as usize].place = place;
             }
-            if at.level.is_finite() {
-                self.mark(resource);
-            }
+            self.mark_limiting(resource);
         }
     }
 
@@ -209,14 +232,12 @@ impl Solver {
             return;
         }
         flow.limit = limit;
-        let level = flow.uses.iter().map(|held| self.resources[held.resource as usize].level);
+        let level = flow.uses.iter().map(|held| self.levels[held.resource as usize]);
         let rate = limit.min(level.fold(f64::INFINITY, f64::min));
+        self.tell_limit(id);
         self.set_rate(id, rate);
         for index in 0..self.flows[id as usize].uses.len() {
-            let resource = self.flows[id as usize].uses[index].resource;
-            if self.resources[resource as usize].level.is_finite() {
-                self.mark(resource);
-            }
+            self.mark_limiting(self.flows[id as usize].uses[index].resource);
         }
     }
 
@@ -225,6 +246,15 @@ impl Solver {
         let flow = &mut self.flows[id as usize];
         debug_assert!(limit >= flow.rate);
         flow.limit = limit;
+        self.tell_limit(id);
+    }
+
+    /// Its resources know the limit of a flow.
+    fn tell_limit(&mut self, id: FlowId) {
+        let flow = &self.flows[id as usize];
+        for &Held { resource, place, .. } in &flow.uses {
+            self.resources[resource as usize].users[place as usize].limit = flow.limit;
+        }
     }
 
     /// A resource has another capacity from now on.
@@ -238,7 +268,13 @@ impl Solver {
 
     fn look_if_it_matters(&mut self, resource: ResourceId) {
         let at = &self.resources[resource as usize];
-        if at.level.is_finite() || at.is_overloaded() {
+        if self.levels[resource as usize].is_finite() || at.is_overloaded() {
+            self.mark(resource);
+        }
+    }
+
+    fn mark_limiting(&mut self, resource: ResourceId) {
+        if self.levels[resource as usize].is_finite() {
             self.mark(resource);
         }
     }
@@ -263,7 +299,7 @@ impl Solver {
             self.touched_flows.push(id);
         }
         let acks = flow.acks;
-        for index in 0..self.flows[id as usize].uses.len() {
+        for index in 0..flow.uses.len() {
             let Held { resource, share, .. } = self.flows[id as usize].uses[index];
             let at = &mut self.resources[resource as usize];
             // Without users the sum is nothing, whatever rounding has left of it.
@@ -272,8 +308,8 @@ impl Solver {
                 at.touched = true;
                 self.touched_resources.push(resource);
             }
-            let (unlimited, overloaded, reverse) = (at.level.is_infinite(), at.is_overloaded(), at.reverse);
-            if unlimited && overloaded {
+            let (overloaded, reverse) = (at.is_overloaded(), at.reverse);
+            if overloaded && self.levels[resource as usize].is_infinite() {
                 self.mark(resource);
             }
             if let Some(reverse) = reverse.filter(|_| acks > 0.0) {
@@ -301,16 +337,17 @@ impl Solver {
         let mut allowed = std::mem::take(&mut self.scratch);
         allowed.clear();
         let at = &self.resources[resource as usize];
-        let (room, before) = (at.room(), at.level);
+        let (room, before) = (at.room(), self.levels[resource as usize]);
         let mut sum = 0.0;
-        for &User { flow, index, share } in &at.users {
-            let flow = &self.flows[flow as usize];
-            let others = flow.uses.iter().enumerate().filter(|(i, _)| *i != index as usize);
-            let level = others.map(|(_, held)| self.resources[held.resource as usize].level);
-            let most = flow.limit.min(level.fold(f64::INFINITY, f64::min));
-            sum += share * most;
-            allowed.push((most, share));
-        }
+        allowed.extend(at.users.iter().map(|user| {
+            let most = user.limit.min(match user.others {
+                Others::None => f64::INFINITY,
+                Others::One(other) => self.levels[other as usize],
+                Others::Several => self.level_of_others(user),
+            });
+            sum += user.share * most;
+            (most, user.share)
+        }));
         let (level, limited) =
             if sum <= room * (1.0 + ROUNDING) { (f64::INFINITY, 0) } else { level_of(&allowed, room) };
         let at = &mut self.resources[resource as usize];
@@ -322,28 +359,46 @@ impl Solver {
             self.touched_resources.push(resource);
         }
         if has_moved(before, level) {
-            at.level = level;
+            self.levels[resource as usize] = level;
             self.spread(resource, before.min(level), &allowed);
         }
         self.scratch = allowed;
     }
 
+    /// What the other resources of a flow allow it.
+    fn level_of_others(&self, user: &User) -> f64 {
+        let uses = self.flows[user.flow as usize].uses.iter().enumerate();
+        let others = uses.filter(|(index, _)| *index != user.index as usize);
+        others.map(|(_, held)| self.levels[held.resource as usize]).fold(f64::INFINITY, f64::min)
+    }
+
     /// The level of a resource has moved: gives its flows their rates, and looks at those of their resources that notice.
     fn spread(&mut self, resource: ResourceId, lower: f64, allowed: &[(f64, f64)]) {
-        let level = self.resources[resource as usize].level;
+        let level = self.levels[resource as usize];
         for (place, &(most, _)) in allowed.iter().enumerate() {
-            let id = self.resources[resource as usize].users[place].flow;
+            let User { flow: id, others, .. } = self.resources[resource as usize].users[place];
             let rate = most.min(level);
             if has_moved(self.flows[id as usize].rate, rate) {
                 self.set_rate(id, rate);
             }
-            for index in 0..self.flows[id as usize].uses.len() {
-                let other = self.flows[id as usize].uses[index].resource;
-                let at = &self.resources[other as usize];
-                if other != resource && at.level.is_finite() && lower < at.level {
-                    self.mark(other);
+            match others {
+                Others::None => {}
+                Others::One(other) => self.mark_noticing(other, resource, lower),
+                Others::Several => {
+                    for index in 0..self.flows[id as usize].uses.len() {
+                        self.mark_noticing(self.flows[id as usize].uses[index].resource, resource, lower);
+                    }
                 }
             }
+        }
+    }
+
+    /// The level of `resource` has moved, from or to `lower`. Another one that its flows use notices if its own level
+    /// is higher.
+    fn mark_noticing(&mut self, other: ResourceId, resource: ResourceId, lower: f64) {
+        let level = self.levels[other as usize];
+        if other != resource && level.is_finite() && lower < level {
+            self.mark(other);
         }
     }
 

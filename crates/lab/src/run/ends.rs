@@ -115,7 +115,7 @@ impl Ends {
             let connection = &mut connections[conn];
             let (src, dst, group) = (connection.src, connection.dst, connection.group);
             let name = names[usize::from(spec.groups[group.index()].scheme)];
-            connection.queue_pairs = ends.connect(lab, (src, dst), name, queue_pairs(group))?;
+            connection.queue_pairs = ends.connect(lab, (src, dst), name, queue_pairs(group))?.into();
             let receives = connection.messages_left().min(RECEIVES);
             for pair in &connection.queue_pairs {
                 (0..receives).try_for_each(|_| ends.receive(dst, &pair.receiver))?;

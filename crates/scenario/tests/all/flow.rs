@@ -258,6 +258,23 @@ fn links_that_fail_and_slow_down() {
     }
 }
 
+/// 12.5 B a nanosecond over four uplinks for 300 us, and over three of them from then on.
+#[test]
+fn what_crossed_a_link_before_it_failed_is_counted_there() {
+    let fault = "[[fault]]\nkind = \"link-down\"\nlink = \"leaf0-spine3\"\nat = \"300us\"\n";
+    let text = format!("scheme = \"udmp\"\n{LEAVES}{}{fault}", messages(&[(0, 4, 8, 0)]));
+    let result = flows(&text, &["switch.reroute_after=10us"]);
+    let crossed = |spine: &str| {
+        let links =
+            result.links.iter().filter(|link| link.name.contains("leaf0") && link.name.contains(spine));
+        links.map(|link| link.tx_bytes).max().expect("two directions") as f64
+    };
+    let expected = 12.5 * 300_000.0 / 4.0;
+    assert!((crossed("spine3") / expected - 1.0).abs() < 0.01, "{} of {expected}", crossed("spine3"));
+    let all = ["spine0", "spine1", "spine2", "spine3"].map(crossed).iter().sum::<f64>();
+    assert!((1.015..1.03).contains(&(all / 8e6)), "82 B of headers for 4,096 B: {all}");
+}
+
 #[test]
 fn what_depends_on_packets_is_refused_with_its_place_and_the_way_out() {
     let text = format!("scheme = \"rps\"\n{LEAVES}{}", messages(&[(0, 5, 1, 0)]));
@@ -460,4 +477,38 @@ fn a_run_is_interrupted_while_it_is_measured() {
     assert!(run.info.ended_detail.contains("measured on packets"), "{}", run.info.ended_detail);
     assert!(run.flows.iter().all(|flow| flow.status != FlowStatus::Finished));
     assert!(impatient.0 < 5, "{} looks", impatient.0);
+}
+
+/// Asks to stop when a third of the messages has arrived.
+struct Sated;
+
+impl Monitor for Sated {
+    fn look(&mut self, at: &Snapshot) -> Control {
+        if at.flows_done * 3 < at.flows_total { Control::Continue } else { Control::Stop }
+    }
+}
+
+/// What nobody waits for is known ahead; a run that is cut off knows all that happened until then, and nothing that
+/// comes later.
+#[test]
+fn a_run_that_is_cut_off_knows_what_happened_and_nothing_else() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 8\n[[workload]]\nkind = \"poisson\"\nsizes = \"alistorage\"\n\
+                load = 0.5\nflows = 60_000\n";
+    let whole = flows(text, &[]);
+    let limited = flows(text, &["run.until=10ms"]);
+    assert_eq!((limited.info.ended, limited.info.simulated_ps), (EndReason::TimeLimit, 10_000_000_000));
+    let prepared = load(text, &["run.fidelity=flow"]).unwrap().prepare().unwrap();
+    let stopped = run(&prepared.spec, &mut Sated).unwrap();
+    assert_eq!(stopped.info.ended, EndReason::Interrupted);
+    for cut_off in [limited, stopped] {
+        let end = cut_off.info.simulated_ps;
+        let (mut done, mut open) = (0, 0);
+        for (flow, of_whole) in cut_off.flows.iter().zip(&whole.flows) {
+            let until = |ps: Option<u64>| ps.filter(|&ps| ps <= end);
+            assert_eq!(flow.finish_ps, until(of_whole.finish_ps), "flow {} until {end}", flow.flow);
+            assert_eq!(flow.acked_ps, until(of_whole.acked_ps), "flow {} until {end}", flow.flow);
+            *(if flow.finish_ps.is_some() { &mut done } else { &mut open }) += 1;
+        }
+        assert!(done > 10_000 && open > 10_000, "{done} done, {open} open at {end}");
+    }
 }
