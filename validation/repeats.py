@@ -80,9 +80,7 @@ def main(path: str) -> None:
     iterations = [iteration for alike in by_messages.values() for iteration in alike]
     in_a_row = [pair for alike in by_messages.values() for pair in pairwise(alike)]
     apart = [
-        abs(after - before) / before
-        for pair in in_a_row
-        for (_, _, before), (_, _, after) in zip(*pair, strict=True)
+        abs(after - before) / before for pair in in_a_row for (_, _, before), (_, _, after) in zip(*pair, strict=True)
     ]
     times = [abs(end(after) - end(before)) / end(before) for before, after in in_a_row]
     all_steps = [step for iteration in iterations for step in steps(iteration)]
