@@ -52,8 +52,6 @@ pub(crate) struct Engine<'a> {
     pub(crate) touched_flows: Vec<FlowId>,
     pub(crate) touched_resources: Vec<ResourceId>,
     next_change: usize,
-    /// Payload of all messages.
-    bytes_total: u128,
     pub(crate) events: u64,
     /// When the run ends at the latest, and why it would.
     pub(crate) until: (Time, EndReason),
@@ -97,7 +95,6 @@ impl<'a> Engine<'a> {
             touched_flows: Vec::new(),
             touched_resources: Vec::new(),
             next_change: 0,
-            bytes_total: spec.graph.total_bytes(),
             events: 0,
             until: (spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span), EndReason::TimeLimit),
             known: Time::ZERO,
@@ -271,7 +268,7 @@ impl<'a> Engine<'a> {
             events: self.events,
             packet_hops: 0,
             bytes_done: self.execution.bytes_done(),
-            bytes_total: self.bytes_total,
+            bytes_total: self.spec.graph.total_bytes(),
             flows_done: self.execution.flows_done(),
             flows_total: self.spec.graph.messages().len(),
         }
