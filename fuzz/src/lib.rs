@@ -12,9 +12,9 @@ pub use mutate::mutate;
 pub use secure::{handshake, packet_open};
 pub use tagged::tagged;
 
+use pathweave_ether::frame::{Ends, MAX_HEADERS, Template, parse};
 use pathweave_neighbour::{MOST_NOTE_BYTES, Note};
 use pathweave_wire::{Packet, Runs, SideFrame, emit};
-use pathweave_xdp::frame::{Ends, MAX_HEADERS, Template, parse};
 
 /// A target: its name, which is also the folder of its seeds, and its body.
 pub type Target = (&'static str, fn(&[u8]));

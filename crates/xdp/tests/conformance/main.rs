@@ -43,7 +43,7 @@ struct Sockets;
 impl Far for Bypass {
     const NAME: &'static str = "AF_XDP";
     fn backend(net: &Net, config: &DeviceConfig) -> Box<dyn Backend> {
-        Box::new(net.backend(net::End::Far, config).expect("AF_XDP"))
+        Box::new(net::backend(config).expect("AF_XDP"))
     }
 }
 
@@ -73,7 +73,7 @@ impl<F: Far, const MTU_BYTES: u32> Wires for Between<F, MTU_BYTES> {
     const MTU_PAYLOAD: u16 = if MTU_BYTES == 9_000 { 8_832 } else { world::MTU as u16 };
 
     fn open() -> Self {
-        let net = Net::make("conformance", MTU_BYTES, 1).expect("it was possible before");
+        let net = make("conformance", MTU_BYTES, 1).expect("it was possible before");
         Between { net, far: std::marker::PhantomData }
     }
     fn address(&self, end: End) -> SocketAddr {
@@ -84,7 +84,7 @@ impl<F: Far, const MTU_BYTES: u32> Wires for Between<F, MTU_BYTES> {
     }
     fn backend(&self, end: End, config: &DeviceConfig) -> Box<dyn Backend> {
         match end {
-            End::Near => Box::new(self.net.backend(net::End::Near, config).expect("AF_XDP")),
+            End::Near => Box::new(net::backend(config).expect("AF_XDP")),
             End::Far => F::backend(&self.net, config),
         }
     }
@@ -111,21 +111,21 @@ fn script<F: Far, const MTU_BYTES: u32>() {
 
 #[test]
 fn the_script_in_packets_of_one_piece() {
-    if Net::make("the_script_in_packets_of_one_piece", 1_500, 1).is_some() {
+    if make("the_script_in_packets_of_one_piece", 1_500, 1).is_some() {
         script::<Bypass, 1_500>();
     }
 }
 
 #[test]
 fn the_script_in_packets_of_several_pieces() {
-    if Net::make("the_script_in_packets_of_several_pieces", 9_000, 1).is_some() {
+    if make("the_script_in_packets_of_several_pieces", 9_000, 1).is_some() {
         script::<Bypass, 9_000>();
     }
 }
 
 #[test]
 fn the_script_with_a_peer_that_has_sockets() {
-    if Net::make("the_script_with_a_peer_that_has_sockets", 1_500, 1).is_some() {
+    if make("the_script_with_a_peer_that_has_sockets", 1_500, 1).is_some() {
         script::<Sockets, 1_500>();
     }
 }
