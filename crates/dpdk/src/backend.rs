@@ -40,8 +40,10 @@ const SHORTEST_NAP: Duration = Duration::from_micros(50);
 const LONGEST_NAP: Duration = Duration::from_millis(1);
 /// A nap takes this part of the time in which nothing has come: waiting delays no answer by more than that.
 const NAPS: u32 = 8;
-/// Between two looks at a link that is down.
-const LOOK_AT_LINK: Duration = Duration::from_millis(200);
+/// Between two looks at the link.
+const LOOK_AT_LINK: Duration = Duration::from_millis(20);
+/// Between two attempts to connect, which take some 30 ms.
+const CONNECT_AGAIN: Duration = Duration::from_millis(200);
 
 /// A port of DPDK.
 pub struct DpdkBackend {
@@ -62,6 +64,8 @@ pub struct DpdkBackend {
     watched: Option<OwnedFd>,
     idle_since: Instant,
     looked_at_link: Instant,
+    was_up: bool,
+    connected: Instant,
     name: String,
 }
 
@@ -113,6 +117,8 @@ impl DpdkBackend {
             watched: None,
             idle_since: now,
             looked_at_link: now,
+            was_up: false,
+            connected: now,
             name: name_of(&config.device),
         })
     }
@@ -185,9 +191,22 @@ impl DpdkBackend {
         }
     }
 
+    /// Tells the link's hosts who we are when it comes up, and has a port that must be told to connect again.
     fn look_at_link(&mut self, now: Instant) {
-        if now.saturating_duration_since(self.looked_at_link) >= LOOK_AT_LINK {
-            self.looked_at_link = now;
+        if now.saturating_duration_since(self.looked_at_link) < LOOK_AT_LINK {
+            return;
+        }
+        self.looked_at_link = now;
+        let is_up = self.port.is_up();
+        if is_up != self.was_up {
+            self.was_up = is_up;
+            if let Some(announcement) = self.reach.link_is(is_up) {
+                self.send_frame(&announcement);
+                self.flush();
+            }
+        }
+        if !is_up && now.saturating_duration_since(self.connected) >= CONNECT_AGAIN {
+            self.connected = now;
             self.port.revive();
         }
     }
@@ -328,7 +347,6 @@ impl Backend for DpdkBackend {
         let dropped = self.port.flush();
         if dropped > 0 {
             self.counters.lost(dropped as u64);
-            self.look_at_link(Instant::now());
         }
     }
 

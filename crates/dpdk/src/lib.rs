@@ -41,6 +41,7 @@ mod reach;
 mod vdev;
 
 use pathweave_datapath::backend::Backend;
+pub use pathweave_ether::{Local, LocalError};
 
 #[cfg(feature = "dpdk")]
 pub use backend::DpdkBackend;

@@ -176,6 +176,18 @@ impl Reach {
         }
     }
 
+    /// The link has come up, or gone down. A frame to send.
+    pub(crate) fn link_is(&mut self, is_up: bool) -> Option<Vec<u8>> {
+        match self {
+            Reach::Kernel(_) => None,
+            Reach::Own(own) if is_up => own.resolver.announce(),
+            Reach::Own(own) => {
+                own.resolver.forget();
+                None
+            }
+        }
+    }
+
     /// A frame that is no datagram: whether it is about who has which address, and the answer to it.
     pub(crate) fn hear(&mut self, frame: &[u8]) -> Heard {
         match self {

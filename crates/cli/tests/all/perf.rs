@@ -351,8 +351,60 @@ fn what_cannot_be_is_told() {
     client(&["--backend", "af-xpd", "--interface", "lo"], &["af-xpd", "af-xdp"]);
     let nowhere = ["--backend", "af-xdp", "--interface", "no-such-eth"];
     client(&nowhere, &["--backend af-xdp", "no network interface \"no-such-eth\"", "there are", "lo"]);
+    let dpdk = |more: &[&'static str]| [&["--backend", "dpdk"], more].concat();
+    client(&dpdk(&[]), &["name it, as in --vdev", "--pci"]);
+    client(&dpdk(&["--vdev", "eth0"]), &["\"eth0\" is no virtual device of DPDK", "net_af_packet0,iface=eth0"]);
+    client(&dpdk(&["--vdev", "net_ring0", "--pci", "0000:03:00.0"]), &["cannot be used with"]);
+    client(&dpdk(&["--interface", "eth0"]), &["--interface eth0", "--vdev net_af_packet0,iface=eth0"]);
+    client(&dpdk(&["--vdev", "net_ring0", "--address", "10.0.0.1"]), &["no address with the length", "10.0.0.1/24"]);
+    client(&["--vdev", "net_ring0"], &["--vdev is for --backend dpdk"]);
+    client(&["--huge-pages", "never"], &["--huge-pages is for --backend dpdk"]);
+    client(&dpdk(&["--vdev", "net_ring0", "--transport", "erd"]), &["--transport erd", "--backend udp"]);
     client(&[&nowhere[..], &["--transport", "erd"]].concat(), &["--transport erd", "--backend udp"]);
     assert_eq!(server.stop().code, 0);
+}
+
+/// What DPDK itself has to say, or, in a build without it, that it is not there.
+#[test]
+fn what_dpdk_cannot_do_is_told() {
+    let lab = Lab::new();
+    let fixed = ["perf", "client", "10.0.0.2", "--insecure", "--timeout", "0.5", "--backend", "dpdk"];
+    let has_dpdk = cfg!(feature = "dpdk");
+    let client = |more: &[&str], expected: &[&str]| {
+        let not_built = ["this build of pathweave has no DPDK", "libdpdk-dev", "--features dpdk"];
+        refused(&lab, &[&fixed[..], more].concat(), if has_dpdk { expected } else { &not_built });
+    };
+    let at = ["--address", "10.0.0.1/24"];
+    client(&["--vdev", "net_ring0"], &["the kernel does not know net_ring0", "--address 10.0.0.1/24"]);
+    client(&[&["--vdev", "net_rnig0"], &at[..]].concat(), &["no driver for net_rnig0", "\"net_ring\""]);
+    client(&["--vdev", "net_af_packet0"], &["net_af_packet0,iface=eth0"]);
+    client(
+        &[&["--vdev", "net_ring0", "--mtu", "65500"], &at[..]].concat(),
+        &["packets of 65500 bytes", "--mtu 65389"],
+    );
+    // Who may not open packet sockets is told so before.
+    if rustix::process::geteuid().is_root() {
+        client(
+            &["--vdev", "net_af_packet0,iface=no-such-eth"],
+            &["no network interface \"no-such-eth\"", "there are", "lo"],
+        );
+    } else {
+        client(&["--vdev", "net_af_packet0,iface=lo"], &["no permission to open a packet socket", "CAP_NET_RAW"]);
+    }
+    let free = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    if free.lines().any(|line| line.starts_with("HugePages_Free:") && line.ends_with(" 0")) {
+        let always = [&["--vdev", "net_ring0", "--huge-pages", "always"], &at[..]].concat();
+        client(&always, &["MB of huge pages, of which 0 MB are free", "vm.nr_hugepages", "--huge-pages never"]);
+    }
+    if has_dpdk {
+        let pci = [&["--pci", "0000:ff:1f.7"], &at[..]].concat();
+        client(&pci, &["DPDK cannot use the adapter 0000:ff:1f.7"]);
+        // Nobody is at the other end of a ring.
+        let ring = [&["--vdev", "net_ring0"], &at[..]].concat();
+        let said = lab.run(&[&fixed[..], &ring].concat());
+        assert_eq!(said.code, 2, "{}", said.err);
+        assert!(said.err.contains("packets go over DPDK's net_ring0, at 10.0.0.1"), "{}", said.err);
+    }
 }
 
 #[test]

@@ -70,8 +70,9 @@ impl Memif {
 
 impl Ends for Memif {
     fn backend(&self, end: End, mtu_bytes: u32, config: &DeviceConfig) -> Result<DpdkBackend, DpdkError> {
-        let role = if end == self.server { "server" } else { "client" };
-        let socket = self.folder.path().join("memif.sock");
+        // The driver keeps sockets by name, whoever's they are: in one process both ends need a name of their own.
+        let (role, folder) = if end == self.server { ("server", ".") } else { ("client", "././.") };
+        let socket = self.folder.path().join(folder).join("memif.sock");
         let (number, socket) = (number(), socket.display());
         let vdev = format!("net_memif{number},role={role},socket={socket},socket-abstract=no");
         let family = if config.bind.is_ipv4() { Family::V4 } else { Family::V6 };

@@ -111,6 +111,16 @@ impl Message {
         }
     }
 
+    /// What tells all hosts of a link, unasked, that `address` is at `mac` now: a frame.
+    pub fn announce(address: IpAddr, mac: Mac) -> Option<Vec<u8>> {
+        let message = |kind| Message { kind, from: address, mac, about: address };
+        match address {
+            // A question about oneself (RFC 5227), which nobody need answer.
+            IpAddr::V4(_) => message(MessageKind::Asks).emit(BROADCAST, address),
+            IpAddr::V6(_) => message(MessageKind::Tells).emit(multicast(ALL_NODES), ALL_NODES.into()),
+        }
+    }
+
     /// As a frame; `None`: its addresses are of different families.
     pub fn emit(&self, to_mac: Mac, to: IpAddr) -> Option<Vec<u8>> {
         let mut frame = Vec::with_capacity(ETHERNET + IPV6 + NEIGHBOUR + 8);

@@ -68,6 +68,16 @@ impl Resolver {
         self.claims
     }
 
+    /// The link is up: a frame that tells all its hosts who this end is, for they may remember another adapter.
+    pub fn announce(&self) -> Option<Vec<u8>> {
+        Message::announce(self.local.address(), self.mac)
+    }
+
+    /// The link is down, and others may be there when it is up again.
+    pub fn forget(&mut self) {
+        self.known.clear();
+    }
+
     /// How packets get to a peer; `None`: by no way. `now` counts from any moment, always the same.
     #[inline]
     pub fn step(&mut self, peer: IpAddr, now: Duration) -> Option<Step> {
@@ -224,6 +234,24 @@ mod tests {
         // A host that has another adapter now.
         near.hear(&tells([2; 6]).unwrap(), ms(60_010));
         assert_eq!(near.step(peer, ms(60_020)).unwrap(), Step { to: Some([2; 6]), ask: None });
+    }
+
+    #[test]
+    fn who_has_another_adapter_says_so_to_all() {
+        for (near_local, far_local) in [("10.0.0.1/24", "10.0.0.2/24"), ("fd00::1/64", "fd00::2/64")] {
+            let (mut near, mut far) = (resolver(near_local, NEAR), resolver(far_local, FAR));
+            let far_ip = far.local.address();
+            // Who does not know it does not remember it either.
+            assert_eq!(near.hear(&far.announce().unwrap(), ms(0)), Heard::Message(None));
+            assert!(near.known.is_empty());
+            let question = near.step(far_ip, ms(0)).unwrap().ask.unwrap();
+            near.hear(&answer(far.hear(&question, ms(0))), ms(0));
+            let again = resolver(far_local, [2; 6]);
+            assert_eq!(near.hear(&again.announce().unwrap(), ms(1)), Heard::Message(None));
+            assert_eq!(near.step(far_ip, ms(2)).unwrap().to, Some([2; 6]));
+            near.forget();
+            assert_eq!(near.step(far_ip, ms(3)).unwrap().to, None);
+        }
     }
 
     #[test]
