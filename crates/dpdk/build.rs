@@ -12,7 +12,9 @@ fn shim() {
     let found = match found {
         Ok(found) => found,
         Err(why) => {
-            println!("cargo::error=the feature dpdk needs DPDK 22.11 or later with its headers (Debian: libdpdk-dev): {why}");
+            println!(
+                "cargo::error=the feature dpdk needs DPDK 22.11 or later with its headers (Debian: libdpdk-dev): {why}"
+            );
             return;
         }
     };
@@ -23,7 +25,12 @@ fn shim() {
             build.flag(flag);
         }
     }
-    build.file("src/eal/shim.c").opt_level(3).warnings(true).flag("-Wno-unused-parameter").compile("pathweave_dpdk_shim");
+    build
+        .file("src/eal/shim.c")
+        .opt_level(3)
+        .warnings(true)
+        .flag("-Wno-unused-parameter")
+        .compile("pathweave_dpdk_shim");
     for path in &found.link_paths {
         println!("cargo::rustc-link-search=native={}", path.display());
     }

@@ -166,9 +166,8 @@ impl Report {
         if let Err(why) = place.set(mtu_bytes, Packets::Real) {
             return self.note(why);
         }
-        let measured = self.in_turns((place, ours, mtu_bytes), &[], |server| {
-            server.bandwidth("write", SIZE_BYTES, SECONDS)
-        });
+        let measured = self
+            .in_turns((place, ours, mtu_bytes), &[], |server| server.bandwidth("write", SIZE_BYTES, SECONDS));
         let cost = |stream: &Bandwidth| stream.cpu_ns_per_byte().unwrap_or(f64::MAX);
         let [sockets, af_xdp, memif] = measured.map(|streams| middle(streams, cost));
         for (carrier, stream) in Carrier::ALL.into_iter().zip([&sockets, &af_xdp, &memif]) {

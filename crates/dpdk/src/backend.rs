@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use pathweave_datapath::backend::{Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, Wait, Waker};
-use pathweave_ether::frame::{ETHERNET, Ends, Mac, MAX_HEADERS, Template, parse};
+use pathweave_ether::frame::{ETHERNET, Ends, MAX_HEADERS, Mac, Template, parse};
 use pathweave_ether::{Counters, Heard};
 use pathweave_units::PathId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -96,7 +96,7 @@ impl DpdkBackend {
         start(&device, choose(config.huge_pages, port.pool_bytes())?)?;
         let port = Port::open(&device, port)?;
         let random = RandomState::new().hash_one(std::process::id());
-        let mac = named(port.mac(), random);
+        let mac = if has_own_mac(&config.device, port.mac()) { port.mac() } else { nobodys_mac(random) };
         let reach = match (kernel, local) {
             (Some(kernel), _) => Reach::Kernel(kernel),
             (None, Some(local)) => Reach::Own(OfUs::new(local, mac, &config.udp, random)?),
@@ -409,10 +409,15 @@ impl Backend for DpdkBackend {
     }
 }
 
-/// Rings have no Ethernet address: they get one that is nobody's by right.
-fn named(mac: Mac, random: u64) -> Mac {
+/// Rings have no Ethernet address, and a tap has that of the kernel's interface at its other end.
+fn has_own_mac(device: &Device, mac: Mac) -> bool {
+    mac != [0; 6] && !matches!(device, Device::Vdev(vdev) if vdev.driver() == "net_tap")
+}
+
+/// An Ethernet address that is nobody's by right.
+fn nobodys_mac(random: u64) -> Mac {
     let [a, b, c, d, e, ..] = random.to_le_bytes();
-    if mac == [0; 6] { [2, a, b, c, d, e] } else { mac }
+    [2, a, b, c, d, e]
 }
 
 fn name_of(device: &Device) -> String {

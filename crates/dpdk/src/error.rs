@@ -16,7 +16,9 @@ pub enum DpdkError {
     )]
     NotBuilt,
     /// A virtual device cannot be read.
-    #[error("{text:?} is no virtual device of DPDK, as net_af_packet0,iface=eth0 or net_memif0,role=client,socket=FILE are")]
+    #[error(
+        "{text:?} is no virtual device of DPDK, as net_af_packet0,iface=eth0 or net_memif0,role=client,socket=FILE are"
+    )]
     Vdev {
         /// What was given.
         text: String,
@@ -51,7 +53,9 @@ pub enum DpdkError {
         all: String,
     },
     /// The kernel does not let us.
-    #[error("no permission to {doing}: run as root, or with the capability CAP_NET_RAW (`setcap cap_net_raw+ep PROGRAM`)")]
+    #[error(
+        "no permission to {doing}: run as root, or with the capability CAP_NET_RAW (`setcap cap_net_raw+ep PROGRAM`)"
+    )]
     Permission {
         /// To do what.
         doing: &'static str,
@@ -65,7 +69,9 @@ pub enum DpdkError {
         why: String,
     },
     /// Packets are too long for the device.
-    #[error("packets of {mtu_bytes} bytes are too long for {device}, which takes {most_bytes} at most: --mtu {most_bytes}")]
+    #[error(
+        "packets of {mtu_bytes} bytes are too long for {device}, which takes {most_bytes} at most: --mtu {most_bytes}"
+    )]
     Mtu {
         /// The device.
         device: String,
@@ -97,13 +103,17 @@ pub enum DpdkError {
     #[error(transparent)]
     Interface(#[from] InterfaceError),
     /// There is no address.
-    #[error("the kernel does not know {device}, so its address must be given: --address 10.0.0.1/24, with its network's prefix")]
+    #[error(
+        "the kernel does not know {device}, so its address must be given: --address 10.0.0.1/24, with its network's prefix"
+    )]
     NoAddress {
         /// The device.
         device: String,
     },
     /// The kernel's interface has its address.
-    #[error("the address of {device} is that of the network interface {interface}: leave out --address and --gateway")]
+    #[error(
+        "the address of {device} is that of the network interface {interface}: leave out --address and --gateway"
+    )]
     AddressOfInterface {
         /// The device.
         device: String,

@@ -43,7 +43,11 @@ pub(crate) fn choose(wanted: HugePages, frame_bytes: u64) -> Result<Pages, DpdkE
         HugePages::Auto => Ok(Pages::Ordinary),
         HugePages::Always => {
             let page_bytes = kinds.iter().map(|kind| kind.page_bytes).min().unwrap_or(2 << 20);
-            Err(DpdkError::HugePages { needed_bytes: needed, free_bytes: free, pages: needed.div_ceil(page_bytes) })
+            Err(DpdkError::HugePages {
+                needed_bytes: needed,
+                free_bytes: free,
+                pages: needed.div_ceil(page_bytes),
+            })
         }
     }
 }
@@ -60,7 +64,8 @@ fn kinds_in(folder: &Path) -> Vec<Kind> {
     let kind = |entry: std::fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
         let page_bytes = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse::<u64>().ok()? << 10;
-        let free: u64 = std::fs::read_to_string(entry.path().join("free_hugepages")).ok()?.trim().parse().ok()?;
+        let free: u64 =
+            std::fs::read_to_string(entry.path().join("free_hugepages")).ok()?.trim().parse().ok()?;
         Some(Kind { page_bytes, free_bytes: free * page_bytes })
     };
     entries.filter_map(Result::ok).filter_map(kind).collect()

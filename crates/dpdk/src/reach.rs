@@ -69,8 +69,9 @@ impl OfKernel {
         }
         let mut udp = config.udp.clone();
         udp.bind.set_ip(interface.address(udp.bind.ip())?);
-        let udp = UdpBackend::open(&udp)
-            .map_err(|(address, why)| DpdkError::Udp { why: OpenError::of_socket(address, why).to_string() })?;
+        let udp = UdpBackend::open(&udp).map_err(|(address, why)| DpdkError::Udp {
+            why: OpenError::of_socket(address, why).to_string(),
+        })?;
         let of_kernel = OfKernel { neighbours: Neighbours::new(netlink, interface.index), udp, interface };
         of_kernel.filter().map_err(system("filter what arrives at a socket"))?;
         Ok(of_kernel)
@@ -85,7 +86,8 @@ impl OfKernel {
 impl OfUs {
     /// At an address that is ours alone: all its ports are.
     pub(crate) fn new(local: Local, mac: Mac, udp: &UdpConfig, random: u64) -> Result<Self, DpdkError> {
-        let waker = Waker::new().map_err(|why| DpdkError::System { doing: "make a waker", why: why.to_string() })?;
+        let waker =
+            Waker::new().map_err(|why| DpdkError::System { doing: "make a waker", why: why.to_string() })?;
         let (port, ports) = choose_ports(udp, random);
         Ok(OfUs {
             resolver: Resolver::new(local, mac),
@@ -214,8 +216,14 @@ mod tests {
 
     #[test]
     fn ports_are_distinct_and_those_asked_for() {
-        assert_eq!(choose_ports(&udp(18_515, 3, SourcePorts::From(5_000)), 7), (18_515, vec![5_000, 5_001, 5_002]));
-        assert_eq!(choose_ports(&udp(5_001, 3, SourcePorts::From(5_000)), 7), (5_001, vec![5_000, 5_002, 5_003]));
+        assert_eq!(
+            choose_ports(&udp(18_515, 3, SourcePorts::From(5_000)), 7),
+            (18_515, vec![5_000, 5_001, 5_002])
+        );
+        assert_eq!(
+            choose_ports(&udp(5_001, 3, SourcePorts::From(5_000)), 7),
+            (5_001, vec![5_000, 5_002, 5_003])
+        );
         for random in [0, 1, 12_345, u64::MAX] {
             let (port, ports) = choose_ports(&udp(0, 256, SourcePorts::Any), random);
             let mut all: Vec<u16> = ports.iter().copied().chain([port]).collect();

@@ -108,7 +108,10 @@ mod tests {
     fn a_device_is_its_driver_a_number_and_arguments() {
         let device = vdev("net_memif12,role=client,socket=/run/a.sock,zero-copy");
         assert_eq!((device.name(), device.driver()), ("net_memif12", "net_memif"));
-        assert_eq!((device.get("role"), device.get("zero-copy"), device.get("id")), (Some("client"), None, None));
+        assert_eq!(
+            (device.get("role"), device.get("zero-copy"), device.get("id")),
+            (Some("client"), None, None)
+        );
         let device = device.or("role", "server").or("bsize", 1_536);
         assert_eq!(device.arguments(), "role=client,socket=/run/a.sock,zero-copy,bsize=1536");
         assert_eq!(vdev("net_ring0").arguments(), "");

@@ -77,7 +77,8 @@ pub(crate) fn open(
 fn open_dpdk(config: DeviceConfig, port: &PortOfDpdk, console: &dyn Console) -> Result<Device, Failure> {
     let PortOfDpdk { device, local, gateway, mtu_bytes, huge_pages } = port.clone();
     let port = DpdkConfig { device, udp: config.udp(), local, gateway, mtu_bytes, huge_pages };
-    let opened = pathweave_dpdk::open(&port).map_err(|why| Failure::Input(format!("--backend dpdk: {why}")))?;
+    let opened =
+        pathweave_dpdk::open(&port).map_err(|why| Failure::Input(format!("--backend dpdk: {why}")))?;
     console.note(Note::Remark(&format!("note: packets go over {}", opened.description)));
     Device::with_backend(config, opened.backend).map_err(opening)
 }

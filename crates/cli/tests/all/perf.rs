@@ -353,10 +353,16 @@ fn what_cannot_be_is_told() {
     client(&nowhere, &["--backend af-xdp", "no network interface \"no-such-eth\"", "there are", "lo"]);
     let dpdk = |more: &[&'static str]| [&["--backend", "dpdk"], more].concat();
     client(&dpdk(&[]), &["name it, as in --vdev", "--pci"]);
-    client(&dpdk(&["--vdev", "eth0"]), &["\"eth0\" is no virtual device of DPDK", "net_af_packet0,iface=eth0"]);
+    client(
+        &dpdk(&["--vdev", "eth0"]),
+        &["\"eth0\" is no virtual device of DPDK", "net_af_packet0,iface=eth0"],
+    );
     client(&dpdk(&["--vdev", "net_ring0", "--pci", "0000:03:00.0"]), &["cannot be used with"]);
     client(&dpdk(&["--interface", "eth0"]), &["--interface eth0", "--vdev net_af_packet0,iface=eth0"]);
-    client(&dpdk(&["--vdev", "net_ring0", "--address", "10.0.0.1"]), &["no address with the length", "10.0.0.1/24"]);
+    client(
+        &dpdk(&["--vdev", "net_ring0", "--address", "10.0.0.1"]),
+        &["no address with the length", "10.0.0.1/24"],
+    );
     client(&["--vdev", "net_ring0"], &["--vdev is for --backend dpdk"]);
     client(&["--huge-pages", "never"], &["--huge-pages is for --backend dpdk"]);
     client(&dpdk(&["--vdev", "net_ring0", "--transport", "erd"]), &["--transport erd", "--backend udp"]);
@@ -389,12 +395,18 @@ fn what_dpdk_cannot_do_is_told() {
             &["no network interface \"no-such-eth\"", "there are", "lo"],
         );
     } else {
-        client(&["--vdev", "net_af_packet0,iface=lo"], &["no permission to open a packet socket", "CAP_NET_RAW"]);
+        client(
+            &["--vdev", "net_af_packet0,iface=lo"],
+            &["no permission to open a packet socket", "CAP_NET_RAW"],
+        );
     }
     let free = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     if free.lines().any(|line| line.starts_with("HugePages_Free:") && line.ends_with(" 0")) {
         let always = [&["--vdev", "net_ring0", "--huge-pages", "always"], &at[..]].concat();
-        client(&always, &["MB of huge pages, of which 0 MB are free", "vm.nr_hugepages", "--huge-pages never"]);
+        client(
+            &always,
+            &["MB of huge pages, of which 0 MB are free", "vm.nr_hugepages", "--huge-pages never"],
+        );
     }
     if has_dpdk {
         let pci = [&["--pci", "0000:ff:1f.7"], &at[..]].concat();

@@ -34,8 +34,9 @@ impl Arrived {
         if self.count == 0 {
             let (frames, bytes) = (self.frames.as_mut_ptr(), self.bytes.as_mut_ptr());
             // SAFETY: the arrays have room for as many as said, and the port lives, for a `Port` calls this.
-            let count =
-                unsafe { ffi::pathweave_dpdk_receive(port, frames, bytes, self.lengths.as_mut_ptr(), BURST as u16) };
+            let count = unsafe {
+                ffi::pathweave_dpdk_receive(port, frames, bytes, self.lengths.as_mut_ptr(), BURST as u16)
+            };
             self.count = usize::from(count);
         }
     }

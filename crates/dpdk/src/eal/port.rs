@@ -60,9 +60,12 @@ impl Ways {
         let is_client = matches!(vdev.get("role"), Some("client" | "slave"));
         match vdev.driver() {
             "net_af_packet" => Ways { frees_quietly: true, takes_any_length: true, ..Ways::default() },
-            "net_memif" => {
-                Ways { is_gated: true, must_be_restarted: is_client, takes_any_length: true, ..Ways::default() }
-            }
+            "net_memif" => Ways {
+                is_gated: true,
+                must_be_restarted: is_client,
+                takes_any_length: true,
+                ..Ways::default()
+            },
             "net_ring" | "net_null" => Ways { takes_any_length: true, ..Ways::default() },
             _ => Ways::default(),
         }

@@ -64,7 +64,11 @@ fn start_anew(arguments: Vec<String>) -> Result<(), DpdkError> {
         result
     };
     // In a thread of its own, for it ties the thread to a core.
-    match std::thread::Builder::new().name("dpdk-start".into()).spawn(start).map(std::thread::JoinHandle::join) {
+    match std::thread::Builder::new()
+        .name("dpdk-start".into())
+        .spawn(start)
+        .map(std::thread::JoinHandle::join)
+    {
         Ok(Ok(0)) => Ok(()),
         Ok(Ok(number)) => Err(DpdkError::Start { why: reason(number) }),
         Ok(Err(_)) => Err(DpdkError::Start { why: "it panics".into() }),
@@ -81,7 +85,9 @@ pub(super) fn reason(number: c_int) -> String {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     match lines.split_last() {
         // The first line may be cut, and the last ones only repeat that something has failed.
-        Some((last, before)) => before.iter().rev().take(2).rev().chain([last]).copied().collect::<Vec<_>>().join("; "),
+        Some((last, before)) => {
+            before.iter().rev().take(2).rev().chain([last]).copied().collect::<Vec<_>>().join("; ")
+        }
         None => io::Error::from_raw_os_error(number.abs()).to_string(),
     }
 }
@@ -94,7 +100,10 @@ mod tests {
     fn what_dpdk_is_started_with() {
         let vdev = Device::Vdev("net_memif0".parse().unwrap());
         let words = arguments(&vdev, Pages::Ordinary, 3).join(" ");
-        assert!(words.contains("--lcores 0@3 --no-huge --no-shconf -m 1024 --no-pci --iova-mode=va"), "{words}");
+        assert!(
+            words.contains("--lcores 0@3 --no-huge --no-shconf -m 1024 --no-pci --iova-mode=va"),
+            "{words}"
+        );
         let pci = Device::Pci("0000:03:00.0".into());
         let words = arguments(&pci, Pages::Huge, 0).join(" ");
         assert!(words.ends_with("--lcores 0@0 --in-memory --allow 0000:03:00.0"), "{words}");

@@ -50,7 +50,8 @@ fn marks_arrive_over_shared_memory() {
         let config = fit(End::Near, family, 1_500);
         let backend = ends.backend(End::Near, 1_500, &config).expect("a port");
         let faults = Faults { mark: 1.0, ..Faults::default() };
-        let near = Device::with_backend(config, Faulty::new(backend, faults, Cuts::default(), 1)).expect("a device");
+        let near =
+            Device::with_backend(config, Faulty::new(backend, faults, Cuts::default(), 1)).expect("a device");
         let (far, _) = ends.open(End::Far, 1_500, fit(End::Far, family, 1_500));
         let (there, _back) = connect(&near, &far);
         write_and_compare(&there, &board(&far, MUCH), MUCH, 1);

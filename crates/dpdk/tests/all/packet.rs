@@ -71,7 +71,9 @@ fn protected_packets_go_over_packet_sockets() {
 #[test]
 fn peers_of_packet_sockets_may_use_the_kernels() {
     for mtu_bytes in [1_500, 9_000] {
-        let Some(net) = Net::make("peers_of_packet_sockets_may_use_the_kernels", mtu_bytes, 1) else { return };
+        let Some(net) = Net::make("peers_of_packet_sockets_may_use_the_kernels", mtu_bytes, 1) else {
+            return;
+        };
         let (near, counters) = net.open(End::Near, mtu_bytes, fit(End::Near, Family::V4, mtu_bytes));
         let far = net.sockets(End::Far, fit(End::Far, Family::V4, mtu_bytes));
         let (there, back) = connect(&near, &far);
@@ -87,7 +89,9 @@ fn peers_of_packet_sockets_may_use_the_kernels() {
 
 #[test]
 fn an_interface_that_is_down_for_a_while_loses_nothing() {
-    let Some(net) = Net::make("an_interface_that_is_down_for_a_while_loses_nothing", 1_500, 1) else { return };
+    let Some(net) = Net::make("an_interface_that_is_down_for_a_while_loses_nothing", 1_500, 1) else {
+        return;
+    };
     let (near, counters) = net.open(End::Near, 1_500, fit(End::Near, Family::V4, 1_500));
     let (far, _) = net.open(End::Far, 1_500, fit(End::Far, Family::V4, 1_500));
     let (there, _back) = connect(&near, &far);

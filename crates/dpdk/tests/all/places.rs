@@ -17,7 +17,12 @@ fn number() -> u32 {
 }
 
 /// What opens a port.
-pub(crate) fn config_of(vdev: &str, local: Option<Local>, mtu_bytes: u32, config: &DeviceConfig) -> DpdkConfig {
+pub(crate) fn config_of(
+    vdev: &str,
+    local: Option<Local>,
+    mtu_bytes: u32,
+    config: &DeviceConfig,
+) -> DpdkConfig {
     let device = Port::Vdev(vdev.parse().expect("a device"));
     DpdkConfig { device, udp: config.udp(), local, gateway: None, mtu_bytes, huge_pages: HugePages::Never }
 }

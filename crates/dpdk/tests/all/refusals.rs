@@ -35,10 +35,16 @@ fn devices_that_are_none_are_refused() {
     let why = refusal(&config_of("net_ring90", Some(near), 1_500, &two));
     assert_eq!(why, "2 addresses were given; over DPDK a device has one, that of its port");
     let why = refusal(&config_of("net_ring90", Some(near), 65_500, &plain));
-    assert!(why.starts_with("packets of 65500 bytes are too long for DPDK, which takes 65389 at most"), "{why}");
+    assert!(
+        why.starts_with("packets of 65500 bytes are too long for DPDK, which takes 65389 at most"),
+        "{why}"
+    );
     let mut far_gateway = of("net_ring90", Some(near));
     far_gateway.gateway = Some("10.98.0.1".parse().unwrap());
-    assert_eq!(refusal(&far_gateway), "the gateway 10.98.0.1 is not another host in the network 10.99.0.1/24");
+    assert_eq!(
+        refusal(&far_gateway),
+        "the gateway 10.98.0.1 is not another host in the network 10.99.0.1/24"
+    );
 }
 
 #[test]
@@ -66,10 +72,19 @@ fn interfaces_that_cannot_be_used_are_told() {
         "there is no network interface \"lnik0\"; did you mean \"link0\"? (there are lo, link0)"
     );
     let why = said("net_af_packet90,iface=link0", 9_000);
-    assert!(why.starts_with("packets of 9000 bytes are too long for the network interface link0, which takes 1500"), "{why}");
-    let mut with_address = config_of("net_af_packet90,iface=link0", Some(local(End::Near, Family::V4)), 1_500, &plain);
+    assert!(
+        why.starts_with(
+            "packets of 9000 bytes are too long for the network interface link0, which takes 1500"
+        ),
+        "{why}"
+    );
+    let mut with_address =
+        config_of("net_af_packet90,iface=link0", Some(local(End::Near, Family::V4)), 1_500, &plain);
     let why = net.within(End::Near, || refusal(&with_address));
-    assert!(why.starts_with("the address of net_af_packet90 is that of the network interface link0"), "{why}");
+    assert!(
+        why.starts_with("the address of net_af_packet90 is that of the network interface link0"),
+        "{why}"
+    );
     with_address.local = None;
     with_address.udp.bind = "192.0.2.1:0".parse().unwrap();
     let why = net.within(End::Near, || refusal(&with_address));

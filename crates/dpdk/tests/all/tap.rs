@@ -4,10 +4,10 @@
 use std::fs;
 
 use netlink_packet_core::NLM_F_CREATE;
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{LinkFlags, LinkMessage};
-use netlink_packet_route::AddressFamily;
 use pathweave_datapath::{Device, DeviceConfig};
 use pathweave_dpdk::{DpdkBackend, DpdkError};
 use pathweave_ether::{Counters, Interface};
@@ -32,11 +32,14 @@ struct Tap {
 
 impl Tap {
     fn open(net: &Net, number: u32, family: Family) -> Option<Tap> {
+        // Its addresses are those of the tap's ends now.
+        net.remove_link();
         net.within(End::Near, || {
             let name = format!("tap{number}");
             let vdev = format!("net_tap{number},iface={name}");
             let near_config = config(End::Near, family);
-            let opened = DpdkBackend::open(&config_of(&vdev, Some(local(End::Near, family)), 1_500, &near_config));
+            let opened =
+                DpdkBackend::open(&config_of(&vdev, Some(local(End::Near, family)), 1_500, &near_config));
             let backend = match opened {
                 Ok(backend) => backend,
                 Err(why @ DpdkError::Attach { .. }) if fs::metadata("/dev/net/tun").is_err() => {
@@ -80,7 +83,9 @@ fn raise(netlink: &mut Netlink, name: &str, own: IpAddr) -> u32 {
 #[test]
 fn the_kernel_at_the_other_end_finds_us_and_is_found() {
     for (number, family) in [(0, Family::V4), (1, Family::V6)] {
-        let Some(net) = Net::make("the_kernel_at_the_other_end_finds_us_and_is_found", 1_500, 1) else { return };
+        let Some(net) = Net::make("the_kernel_at_the_other_end_finds_us_and_is_found", 1_500, 1) else {
+            return;
+        };
         let Some(tap) = Tap::open(&net, number, family) else { return };
         let (there, back) = connect(&tap.near, &tap.far);
         write_and_compare(&there, &board(&tap.far, MUCH), MUCH, 1);
@@ -92,7 +97,9 @@ fn the_kernel_at_the_other_end_finds_us_and_is_found() {
 
 #[test]
 fn hostile_frames_from_the_kernel_are_counted_and_dropped() {
-    let Some(net) = Net::make("hostile_frames_from_the_kernel_are_counted_and_dropped", 1_500, 1) else { return };
+    let Some(net) = Net::make("hostile_frames_from_the_kernel_are_counted_and_dropped", 1_500, 1) else {
+        return;
+    };
     let Some(tap) = Tap::open(&net, 2, Family::V4) else { return };
     let Tap { near, counters, near_mac, far, interface } = &tap;
     // Nothing shows frames that leave for a tap to whoever else sends there: they arrive at it alone.
@@ -100,4 +107,5 @@ fn hostile_frames_from_the_kernel_are_counted_and_dropped() {
     let target = Target { near, near_mac: *near_mac, counters, far, raw };
     let all = [&hostile::FOR_US[..], &hostile::FOR_OTHERS].concat();
     hostile::hostile_frames_are_counted_and_dropped(target, &all);
+    assert!(counters.read().foreign > 0, "the one for another port");
 }

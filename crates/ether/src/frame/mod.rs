@@ -4,8 +4,8 @@ mod checksum;
 mod parse;
 mod template;
 
-pub use parse::{Flaw, Parsed, parse};
 pub(crate) use checksum::Sum;
+pub use parse::{Flaw, Parsed, parse};
 pub use template::{Ends, Mac, Template};
 
 /// Bytes of an Ethernet header.

@@ -18,7 +18,9 @@ pub struct Local {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum LocalError {
     /// It cannot be read.
-    #[error("{text:?} is no address with the length of its network's prefix, as 10.0.0.1/24 or fd00::1/64 is")]
+    #[error(
+        "{text:?} is no address with the length of its network's prefix, as 10.0.0.1/24 or fd00::1/64 is"
+    )]
     Text {
         /// What was given.
         text: String,
@@ -96,7 +98,11 @@ impl Local {
 
     /// To whom on the link packets for `peer` are handed; `None`: there is no way.
     pub fn next_hop(&self, peer: IpAddr) -> Option<IpAddr> {
-        if self.is_on_link(peer) { Some(peer) } else { self.gateway.filter(|_| peer.is_ipv4() == self.address.is_ipv4()) }
+        if self.is_on_link(peer) {
+            Some(peer)
+        } else {
+            self.gateway.filter(|_| peer.is_ipv4() == self.address.is_ipv4())
+        }
     }
 
     /// Whether it is an address of this link's network.
@@ -174,7 +180,10 @@ mod tests {
     #[test]
     fn what_is_no_hosts_address_is_refused() {
         let said = |text: &str| text.parse::<Local>().unwrap_err().to_string();
-        assert!(said("10.0.0.1").starts_with("\"10.0.0.1\" is no address with the length of its network's prefix"));
+        assert!(
+            said("10.0.0.1")
+                .starts_with("\"10.0.0.1\" is no address with the length of its network's prefix")
+        );
         assert!(said("10.0.0.x/24").contains("10.0.0.x/24"));
         assert_eq!(said("10.0.0.1/33"), "a prefix of 33 bits; of 10.0.0.1 it has 1 to 32");
         assert_eq!(said("fd00::1/0"), "a prefix of 0 bits; of fd00::1 it has 1 to 128");
@@ -182,7 +191,10 @@ mod tests {
         assert_eq!(said("224.0.0.1/8"), "224.0.0.1 is not the address of a host, but that of a group");
         assert_eq!(said("::1/64"), "::1 is not the address of a host, but that of this machine itself");
         assert_eq!(said("10.0.0.0/24"), "10.0.0.0 is not the address of a host, but that of its network");
-        assert_eq!(said("10.0.0.255/24"), "10.0.0.255 is not the address of a host, but that of all hosts of its network");
+        assert_eq!(
+            said("10.0.0.255/24"),
+            "10.0.0.255 is not the address of a host, but that of all hosts of its network"
+        );
         let far = local("10.0.0.1/24").with_gateway(ip("10.0.1.1")).unwrap_err().to_string();
         assert_eq!(far, "the gateway 10.0.1.1 is not another host in the network 10.0.0.1/24");
         assert!(local("10.0.0.1/24").with_gateway(ip("10.0.0.1")).is_err());

@@ -96,7 +96,8 @@ impl Message {
             IpAddr::V4(_) => (BROADCAST, about),
             IpAddr::V6(address) => {
                 let [.., a, b, c] = address.octets();
-                let group = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(a), u16::from_be_bytes([b, c]));
+                let group =
+                    Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(a), u16::from_be_bytes([b, c]));
                 (multicast(group), group.into())
             }
         }
@@ -165,7 +166,8 @@ impl Message {
             message.extend(self.mac);
         }
         let bytes = message.len() as u16;
-        let sum = Sum::of_addresses(from.into(), to.into(), PROTOCOL_ICMPV6).with_length(bytes).with(&message);
+        let sum =
+            Sum::of_addresses(from.into(), to.into(), PROTOCOL_ICMPV6).with_length(bytes).with(&message);
         message[2..4].copy_from_slice(&sum.complement());
         let mut packet = vec![0x60, 0, 0, 0];
         packet.extend(bytes.to_be_bytes());
@@ -234,7 +236,8 @@ fn read_options(mut options: &[u8]) -> Result<(Option<Mac>, Option<Mac>), Messag
     while let [kind, units, ..] = *options {
         // An option of length 0 would never end.
         let bytes = usize::from(units) * 8;
-        let option = options.get(..bytes).filter(|option| !option.is_empty()).ok_or(MessageFlaw::Truncated)?;
+        let option =
+            options.get(..bytes).filter(|option| !option.is_empty()).ok_or(MessageFlaw::Truncated)?;
         let mac = option.get(2..8).and_then(|mac| Mac::try_from(mac).ok());
         match kind {
             OPTION_SENDER => sender = mac,
@@ -298,19 +301,13 @@ mod tests {
         let question = asks("10.0.0.1", "10.0.0.2");
         assert_eq!(asked(&question), expected);
         assert_eq!(Message::parse(&expected), Ok(Some(question)));
-        let mut expected = [
-            &NEAR[..],
-            &FAR,
-            &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2],
-            &FAR,
-            &[10, 0, 0, 2],
-            &NEAR,
-            &[10, 0, 0, 1],
-        ]
-        .concat();
+        let mut expected =
+            [&NEAR[..], &FAR, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &FAR, &[10, 0, 0, 2], &NEAR, &[10, 0, 0, 1]]
+                .concat();
         expected.resize(60, 0);
         assert_eq!(question.answer(FAR).unwrap(), expected);
-        let answer = Message { kind: MessageKind::Tells, from: ip("10.0.0.2"), mac: FAR, about: ip("10.0.0.2") };
+        let answer =
+            Message { kind: MessageKind::Tells, from: ip("10.0.0.2"), mac: FAR, about: ip("10.0.0.2") };
         assert_eq!(Message::parse(&expected), Ok(Some(answer)));
     }
 
@@ -335,7 +332,8 @@ mod tests {
         assert_eq!(Message::parse(&frame), Ok(Some(question)));
         let answer = question.answer(FAR).unwrap();
         assert_eq!((&answer[..6], &answer[54..55], answer[58]), (&NEAR[..], &[136][..], 0x60));
-        let told = Message { kind: MessageKind::Tells, from: question.about, mac: FAR, about: question.about };
+        let told =
+            Message { kind: MessageKind::Tells, from: question.about, mac: FAR, about: question.about };
         assert_eq!(Message::parse(&answer), Ok(Some(told)));
         // Who makes sure that an address is free has none yet, and all are told.
         let probe = asks("::", "fd00::2");
@@ -356,7 +354,11 @@ mod tests {
         assert_eq!(flaw(&arp, &|frame| frame.truncate(41)), Err(MessageFlaw::Truncated));
         assert_eq!(flaw(&arp, &|frame| frame[15] = 6), Err(MessageFlaw::Kind));
         assert_eq!(flaw(&arp, &|frame| frame[21] = 3), Err(MessageFlaw::Kind));
-        assert_eq!(flaw(&arp, &|frame| frame[22] = 1), Err(MessageFlaw::Address), "a group's Ethernet address");
+        assert_eq!(
+            flaw(&arp, &|frame| frame[22] = 1),
+            Err(MessageFlaw::Address),
+            "a group's Ethernet address"
+        );
         assert_eq!(flaw(&arp, &|frame| frame[28] = 224), Err(MessageFlaw::Address));
         assert_eq!(flaw(&arp, &|frame| frame[38..42].fill(255)), Err(MessageFlaw::Address));
         assert_eq!(flaw(&arp, &|frame| frame[13] = 0), Ok(None), "IPv4");

@@ -224,8 +224,9 @@ mod tests {
         let mut near = resolver("10.0.0.1/24", NEAR);
         let peer = ip("10.0.0.2");
         near.step(peer, ms(0));
-        let tells =
-            |mac: Mac| Message { kind: MessageKind::Tells, from: peer, mac, about: peer }.emit(NEAR, ip("10.0.0.1"));
+        let tells = |mac: Mac| {
+            Message { kind: MessageKind::Tells, from: peer, mac, about: peer }.emit(NEAR, ip("10.0.0.1"))
+        };
         near.hear(&tells(FAR).unwrap(), ms(5));
         assert_eq!(near.step(peer, ms(30_004)).unwrap(), Step { to: Some(FAR), ask: None });
         let step = near.step(peer, ms(30_005)).unwrap();

@@ -58,7 +58,9 @@ impl DeviceArgs {
             (BackendKind::Dpdk, _) => Carrier::Dpdk(self.port()?),
             (BackendKind::AfXdp | BackendKind::Auto, None) => {
                 let example = "name the network interface, as in --interface eth0";
-                return Err(Failure::Input(format!("AF_XDP takes packets of one network interface: {example}")));
+                return Err(Failure::Input(format!(
+                    "AF_XDP takes packets of one network interface: {example}"
+                )));
             }
             (backend, Some(interface)) => {
                 let otherwise = if backend == BackendKind::Auto { Otherwise::Udp } else { Otherwise::Fail };
@@ -82,7 +84,9 @@ impl DeviceArgs {
                 BackendKind::Dpdk => format!("; for dpdk it is in --vdev net_af_packet0,iface={name}"),
                 _ => String::new(),
             };
-            return Err(Failure::Input(format!("--interface {name} is for --backend af-xdp or auto{instead}")));
+            return Err(Failure::Input(format!(
+                "--interface {name} is for --backend af-xdp or auto{instead}"
+            )));
         }
         let port = &self.port;
         let given = [
@@ -105,7 +109,9 @@ impl DeviceArgs {
             (None, Some(address)) => dpdk::Device::Pci(address.clone()),
             (None, None) => {
                 let example = "--vdev net_memif0,role=client,socket=FILE, or --pci 0000:03:00.0";
-                return Err(Failure::Input(format!("DPDK makes a port of a device: name it, as in {example}")));
+                return Err(Failure::Input(format!(
+                    "DPDK makes a port of a device: name it, as in {example}"
+                )));
             }
         };
         let huge_pages = match huge_pages {
