@@ -23,7 +23,7 @@ mod world;
 use std::net::SocketAddr;
 
 use connections::Connected;
-use net::{Family, Net};
+use net::{Family, Net, make};
 use pathweave_datapath::DeviceConfig;
 use pathweave_datapath::backend::{Backend, UdpBackend};
 use real::{Real, Wires};
@@ -34,7 +34,7 @@ use world::End;
 /// What the far end has; the near one has AF_XDP.
 trait Far {
     const NAME: &'static str;
-    fn backend(net: &Net, config: &DeviceConfig) -> Box<dyn Backend>;
+    fn backend(config: &DeviceConfig) -> Box<dyn Backend>;
 }
 
 struct Bypass;
@@ -42,14 +42,14 @@ struct Sockets;
 
 impl Far for Bypass {
     const NAME: &'static str = "AF_XDP";
-    fn backend(net: &Net, config: &DeviceConfig) -> Box<dyn Backend> {
+    fn backend(config: &DeviceConfig) -> Box<dyn Backend> {
         Box::new(net::backend(config).expect("AF_XDP"))
     }
 }
 
 impl Far for Sockets {
     const NAME: &'static str = "AF_XDP and sockets";
-    fn backend(_net: &Net, config: &DeviceConfig) -> Box<dyn Backend> {
+    fn backend(config: &DeviceConfig) -> Box<dyn Backend> {
         Box::new(UdpBackend::open(&config.udp()).expect("sockets"))
     }
 }
@@ -85,7 +85,7 @@ impl<F: Far, const MTU_BYTES: u32> Wires for Between<F, MTU_BYTES> {
     fn backend(&self, end: End, config: &DeviceConfig) -> Box<dyn Backend> {
         match end {
             End::Near => Box::new(net::backend(config).expect("AF_XDP")),
-            End::Far => F::backend(&self.net, config),
+            End::Far => F::backend(config),
         }
     }
 }

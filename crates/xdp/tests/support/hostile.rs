@@ -88,7 +88,7 @@ pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expecte
         seal(frame);
     });
     send(&|frame| {
-        frame[UDP + 3] ^= 1;
+        frame[UDP + 2..UDP + 4].copy_from_slice(&9u16.to_be_bytes());
         frame[UDP + 6..UDP + 8].fill(0);
     });
     send(&|frame| {
