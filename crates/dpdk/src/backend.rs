@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use crate::config::{Device, DpdkConfig};
 use crate::eal::{Port, PortConfig, start};
 use crate::error::DpdkError;
+use crate::memif;
 use crate::memory::choose;
 use crate::reach::{Next, OfKernel, OfUs, Reach, left_until};
 use crate::vdev::Vdev;
@@ -26,10 +27,14 @@ const QUEUE_FRAMES: u16 = 1_024;
 const QUEUE_FRAMES_LOG2: u8 = 10;
 /// Bytes of a virtual network's tag, which a frame may have before it is dropped.
 const VLAN_TAG: usize = 4;
-/// The longest frames there are: DPDK counts a frame's room, with what is in front of it, in 16 bits.
-const MOST_FRAME_BYTES: usize = 65_535 - 128;
 /// Bytes that packet sockets put in front of a frame in their memory, at most.
 const PACKET_HEADER: usize = 128;
+/// The room of frames is a multiple of so many bytes: a cache line.
+const LINE: usize = 64;
+/// What memory of packet sockets is a multiple of.
+const PAGE: usize = 4_096;
+/// The longest frames there are: DPDK counts a frame's room in 16 bits, with 128 bytes in front of it.
+const MOST_FRAME_BYTES: usize = (65_535 - 128) / LINE * LINE - PACKET_HEADER;
 /// Bursts one call to receive takes.
 const BURSTS: usize = 2;
 /// Calls to receive between two looks at the kernel's sockets while nothing comes by them.
@@ -94,6 +99,9 @@ impl DpdkBackend {
         let (device, frame_bytes) = sized(&config.device, frame_bytes);
         let port = PortConfig { frame_bytes, mtu_bytes: config.mtu_bytes, queue_frames: QUEUE_FRAMES };
         start(&device, choose(config.huge_pages, port.pool_bytes())?)?;
+        if let Device::Vdev(vdev) = &device {
+            memif::clear_away(vdev);
+        }
         let port = Port::open(&device, port)?;
         let random = RandomState::new().hash_one(std::process::id());
         let mac = if has_own_mac(&config.device, port.mac()) { port.mac() } else { nobodys_mac(random) };
@@ -474,7 +482,7 @@ fn own_address(config: &DpdkConfig) -> Result<pathweave_ether::Local, DpdkError>
 
 /// The device with memory for frames of a length, as far as it has not been told how much, and the room of a frame.
 fn sized(device: &Device, frame_bytes: usize) -> (Device, usize) {
-    let room = frame_bytes.next_multiple_of(64);
+    let room = frame_bytes.next_multiple_of(LINE);
     let Device::Vdev(vdev) = device else { return (device.clone(), room) };
     match vdev.driver() {
         "net_memif" => {
@@ -482,8 +490,8 @@ fn sized(device: &Device, frame_bytes: usize) -> (Device, usize) {
             (Device::Vdev(sized), room)
         }
         "net_af_packet" => {
-            let frame = (frame_bytes + PACKET_HEADER).next_power_of_two();
-            let block = frame.max(4_096);
+            let frame = (frame_bytes + PACKET_HEADER).next_multiple_of(LINE);
+            let block = frame.next_multiple_of(PAGE);
             let sized = vdev.clone().or("framesz", frame).or("blocksz", block).or("framecnt", QUEUE_FRAMES);
             // The driver wants frames to be as long as what it keeps them in.
             let kept = sized.get("framesz").and_then(|bytes| bytes.parse().ok()).unwrap_or(frame);
@@ -511,10 +519,11 @@ mod tests {
         // 1,518 bytes, rounded up to 64.
         assert_eq!(of("net_memif0,role=client", 1_500), ("role=client,bsize=1536,rsize=10".into(), 1_536));
         assert_eq!(of("net_memif0,bsize=2048,rsize=11", 9_000), ("bsize=2048,rsize=11".into(), 9_024));
-        let packet = "iface=eth0,framesz=2048,blocksz=4096,framecnt=1024";
-        assert_eq!(of("net_af_packet0,iface=eth0", 1_500), (packet.into(), 2_048));
-        let packet = "iface=eth0,framesz=16384,blocksz=16384,framecnt=1024";
-        assert_eq!(of("net_af_packet0,iface=eth0", 9_000), (packet.into(), 16_384));
+        // With 128 bytes in front, rounded up to 64; in whole pages.
+        let packet = "iface=eth0,framesz=1664,blocksz=4096,framecnt=1024";
+        assert_eq!(of("net_af_packet0,iface=eth0", 1_500), (packet.into(), 1_664));
+        let packet = "iface=eth0,framesz=9152,blocksz=12288,framecnt=1024";
+        assert_eq!(of("net_af_packet0,iface=eth0", 9_000), (packet.into(), 9_152));
         assert_eq!(of("net_ring0", 1_500), (String::new(), 1_536));
     }
 

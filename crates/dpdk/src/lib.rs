@@ -35,6 +35,8 @@ mod eal;
 mod error;
 #[cfg(feature = "dpdk")]
 mod filter;
+#[cfg(feature = "dpdk")]
+mod memif;
 mod memory;
 #[cfg(feature = "dpdk")]
 mod reach;

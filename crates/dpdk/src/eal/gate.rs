@@ -8,12 +8,16 @@
 
 use std::ffi::c_void;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::ffi;
 
-/// The control thread rests so long between two turns. Two processes that meet take some ten turns.
-const REST: Duration = Duration::from_millis(2);
+/// The control thread rests so long between two turns.
+const REST: Duration = Duration::from_millis(20);
+/// And so long while a link is down: two processes that meet take some ten turns.
+const SHORT_REST: Duration = Duration::from_millis(2);
+/// A link that was found down is taken to be down for so long.
+const DOWN_FOR: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 struct Gate {
@@ -38,6 +42,8 @@ impl Default for Inside {
 }
 
 static GATE: OnceLock<Gate> = OnceLock::new();
+/// Until when a link is taken to be down.
+static DOWN_UNTIL: Mutex<Option<Instant>> = Mutex::new(None);
 static PACED: OnceLock<Result<(), i32>> = OnceLock::new();
 
 /// The control thread stays outside as long as this lives.
@@ -57,6 +63,16 @@ pub(super) fn open() -> Result<(), i32> {
 pub(super) fn enter() -> Option<Pass> {
     PACED.get()?.ok()?;
     Some(GATE.get_or_init(Gate::default).enter())
+}
+
+/// A link is down: those that have something to tell about it wait less long.
+pub(super) fn hurry() {
+    *DOWN_UNTIL.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + DOWN_FOR);
+}
+
+fn rest() -> Duration {
+    let until = *DOWN_UNTIL.lock().unwrap_or_else(PoisonError::into_inner);
+    if until.is_some_and(|until| Instant::now() < until) { SHORT_REST } else { REST }
 }
 
 impl Drop for Pass {
@@ -105,7 +121,7 @@ impl Gate {
 }
 
 extern "C" fn rests(_argument: *mut c_void) {
-    GATE.get_or_init(Gate::default).rest(|| std::thread::sleep(REST));
+    GATE.get_or_init(Gate::default).rest(|| std::thread::sleep(rest()));
 }
 
 #[cfg(test)]

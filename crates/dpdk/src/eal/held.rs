@@ -43,15 +43,21 @@ impl Arrived {
 
     /// Shows all to `sink` and gives them back. Returns how many there were.
     pub(super) fn show(&mut self, mut sink: impl FnMut(&mut [u8])) -> usize {
-        let count = self.count;
-        for index in 0..count {
-            // SAFETY: the frame is ours until it is freed below, its driver has written so many bytes there, and nobody else has a
-            // reference to it.
-            let frame =
-                unsafe { std::slice::from_raw_parts_mut(self.bytes[index], self.lengths[index] as usize) };
-            sink(frame);
+        /// Gives frames back, also where `sink` panics: nobody is shown the same ones again.
+        struct Shown<'a>(&'a mut Arrived);
+        impl Drop for Shown<'_> {
+            fn drop(&mut self) {
+                self.0.free();
+            }
         }
-        self.free();
+        let shown = Shown(self);
+        let count = shown.0.count;
+        for index in 0..count {
+            let (bytes, length) = (shown.0.bytes[index], shown.0.lengths[index] as usize);
+            // SAFETY: the frame is ours until it is freed, its driver has written so many bytes there, and nobody else has a
+            // reference to it.
+            sink(unsafe { std::slice::from_raw_parts_mut(bytes, length) });
+        }
         count
     }
 

@@ -11,6 +11,7 @@ use super::held::{Arrived, BURST, Leaving};
 use super::start::reason;
 use crate::config::Device;
 use crate::error::DpdkError;
+use crate::memif;
 
 /// Threads of the process that may each keep some empty frames to themselves.
 const THREADS: u32 = 16;
@@ -57,7 +58,7 @@ struct Ways {
 impl Ways {
     fn of(device: &Device) -> Ways {
         let Device::Vdev(vdev) = device else { return Ways::default() };
-        let is_client = matches!(vdev.get("role"), Some("client" | "slave"));
+        let is_client = !memif::is_server(vdev);
         match vdev.driver() {
             "net_af_packet" => Ways { frees_quietly: true, takes_any_length: true, ..Ways::default() },
             "net_memif" => Ways {
@@ -108,6 +109,7 @@ impl Port {
         let ways = Ways::of(device);
         if ways.is_gated {
             gate::open().map_err(refused)?;
+            gate::hurry();
         }
         // DPDK's last words before now are about something else.
         reason(0);
@@ -165,7 +167,11 @@ impl Port {
     /// Whether the link is up.
     pub(crate) fn is_up(&self) -> bool {
         // SAFETY: the port lives.
-        self.runs && unsafe { ffi::pathweave_dpdk_is_up(self.device.port) } != 0
+        let is_up = self.runs && unsafe { ffi::pathweave_dpdk_is_up(self.device.port) } != 0;
+        if !is_up && self.ways.is_gated {
+            gate::hurry();
+        }
+        is_up
     }
 
     /// Frames that arrived and were dropped for want of room.
