@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use pathweave_ether::{Counters, Heard};
 use pathweave_units::PathId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::thread::set_current_timer_slack;
 
 use crate::config::{Device, DpdkConfig};
 use crate::eal::{Port, PortConfig, start};
@@ -31,16 +33,18 @@ const VLAN_TAG: usize = 4;
 const PACKET_HEADER: usize = 128;
 /// The room of frames is a multiple of so many bytes: a cache line.
 const LINE: usize = 64;
-/// What memory of packet sockets is a multiple of.
+/// What memory of packet sockets is a multiple of. The driver takes it to be without gaps: frames are half of this, or multiples.
 const PAGE: usize = 4_096;
 /// The longest frames there are: DPDK counts a frame's room in 16 bits, with 128 bytes in front of it.
-const MOST_FRAME_BYTES: usize = (65_535 - 128) / LINE * LINE - PACKET_HEADER;
+const MOST_FRAME_BYTES: usize = (65_535 - 128) / PAGE * PAGE - PACKET_HEADER;
 /// Bursts one call to receive takes.
 const BURSTS: usize = 2;
 /// Calls to receive between two looks at the kernel's sockets while nothing comes by them.
 const LOOKS_AT_KERNEL: u32 = 32;
-/// Who waits sleeps so long at least between two looks at the port; the system makes it about twice that.
-const SHORTEST_NAP: Duration = Duration::from_micros(50);
+/// Who waits sleeps so long at least between two looks at the port.
+const SHORTEST_NAP: Duration = Duration::from_micros(20);
+/// The system may make each nap of a thread that waits for a port so much longer; else it is 50 us.
+const SLACK_NS: u64 = 1_000;
 /// And so long at most.
 const LONGEST_NAP: Duration = Duration::from_millis(1);
 /// A nap takes this part of the time in which nothing has come: waiting delays no answer by more than that.
@@ -225,6 +229,11 @@ impl DpdkBackend {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: time.subsec_nanos().into(),
         };
+        thread_local! {
+            // Where the system refuses, naps are longer.
+            static NAPS_ARE_SHORT: () = drop(set_current_timer_slack(NonZero::new(SLACK_NS)));
+        }
+        let _ = NAPS_ARE_SHORT.try_with(|()| ());
         let waker = self.reach.waker();
         let mut all = vec![PollFd::from_borrowed_fd(waker.as_fd(), PollFlags::IN)];
         all.extend(self.watched.iter().map(|other| PollFd::new(other, PollFlags::IN)));
@@ -490,8 +499,9 @@ fn sized(device: &Device, frame_bytes: usize) -> (Device, usize) {
             (Device::Vdev(sized), room)
         }
         "net_af_packet" => {
-            let frame = (frame_bytes + PACKET_HEADER).next_multiple_of(LINE);
-            let block = frame.next_multiple_of(PAGE);
+            let needed = frame_bytes + PACKET_HEADER;
+            let block = needed.next_multiple_of(PAGE);
+            let frame = if needed <= PAGE / 2 { PAGE / 2 } else { block };
             let sized = vdev.clone().or("framesz", frame).or("blocksz", block).or("framecnt", QUEUE_FRAMES);
             // The driver wants frames to be as long as what it keeps them in.
             let kept = sized.get("framesz").and_then(|bytes| bytes.parse().ok()).unwrap_or(frame);
@@ -519,11 +529,11 @@ mod tests {
         // 1,518 bytes, rounded up to 64.
         assert_eq!(of("net_memif0,role=client", 1_500), ("role=client,bsize=1536,rsize=10".into(), 1_536));
         assert_eq!(of("net_memif0,bsize=2048,rsize=11", 9_000), ("bsize=2048,rsize=11".into(), 9_024));
-        // With 128 bytes in front, rounded up to 64; in whole pages.
-        let packet = "iface=eth0,framesz=1664,blocksz=4096,framecnt=1024";
-        assert_eq!(of("net_af_packet0,iface=eth0", 1_500), (packet.into(), 1_664));
-        let packet = "iface=eth0,framesz=9152,blocksz=12288,framecnt=1024";
-        assert_eq!(of("net_af_packet0,iface=eth0", 9_000), (packet.into(), 9_152));
+        // With 128 bytes in front: half a page, or whole ones.
+        let packet = "iface=eth0,framesz=2048,blocksz=4096,framecnt=1024";
+        assert_eq!(of("net_af_packet0,iface=eth0", 1_500), (packet.into(), 2_048));
+        let packet = "iface=eth0,framesz=12288,blocksz=12288,framecnt=1024";
+        assert_eq!(of("net_af_packet0,iface=eth0", 9_000), (packet.into(), 12_288));
         assert_eq!(of("net_ring0", 1_500), (String::new(), 1_536));
     }
 
