@@ -13,11 +13,16 @@ FUZZ_TARGETS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 # Shares what the workspace has built already.
 FUZZ_RUN = $(CARGO) run --quiet --manifest-path fuzz/Cargo.toml --target-dir $(or $(CARGO_TARGET_DIR),target)
 
+# Ports of DPDK are compiled where it is installed with its headers.
+HAS_DPDK := $(shell pkg-config --atleast-version=22.11 libdpdk 2>/dev/null && command -v cc)
+DPDK_FEATURE = $(if $(HAS_DPDK),--features pathweave-cli/dpdk)
 # What tests build. All of it asks for the same features, so that nothing is built twice.
-ALL = --locked --workspace --features pathweave-datapath/tokio
+ALL = --locked --workspace --features pathweave-datapath/tokio $(DPDK_FEATURE)
 # Runs over MPI ranks are compiled where an MPI and libclang, which reads its headers, are installed.
 HAS_MPI := $(shell command -v mpicc >/dev/null && PATH=$$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -Eo -m1 'libclang(-[0-9]+)?\.so')
-EVERYTHING = $(if $(HAS_MPI),--all-features,--features pathweave-datapath/tokio,pathweave-policy/testing,pathweave-wire/std)
+MPI_FEATURE = $(if $(HAS_MPI),--features pathweave-cli/mpi)
+SOME_FEATURES = --features pathweave-datapath/tokio,pathweave-policy/testing,pathweave-wire/std $(MPI_FEATURE) $(DPDK_FEATURE)
+EVERYTHING = $(if $(and $(HAS_MPI),$(HAS_DPDK)),--all-features,$(SOME_FEATURES))
 
 # The Python that tests and `make python` start from.
 PYTHON ?= python3
@@ -76,6 +81,7 @@ release: ## Make the release VERSION: changelog, version numbers, a commit, test
 	git tag --annotate --message 'pathweave $(VERSION)' 'v$(VERSION)'
 
 test: bare smoke ## All tests.
+	@$(if $(HAS_DPDK),,echo "SKIPPED: no DPDK (libdpdk-dev); its ports were neither compiled nor tested")
 	$(CARGO) test $(ALL)
 	$(MAKE) test-python
 	$(MAKE) test-web
@@ -94,7 +100,7 @@ lint: $(VENV)/tools ## Formatting and lints, all features; types of the Python p
 	$(VENV)/bin/mypy --no-error-summary
 
 bench: provider ## Measure speed and memory, of simulator, transport and provider; writes target/bench.json.
-	$(BY_PROFILE) $(CARGO) build --locked --profile tuned -p pathweave-cli -p pathweave-bench
+	$(BY_PROFILE) $(CARGO) build --locked --profile tuned -p pathweave-cli -p pathweave-bench $(DPDK_FEATURE)
 	$(TUNED)/pathweave-bench
 
 $(VENV)/tools: pyproject.toml

@@ -12,15 +12,18 @@ pub use mutate::mutate;
 pub use secure::{handshake, packet_open};
 pub use tagged::tagged;
 
+use std::net::IpAddr;
+
+use pathweave_ether::frame::{Ends, MAX_HEADERS, Template, parse};
+use pathweave_ether::{Heard, Local, Message, MessageKind, Resolver};
 use pathweave_neighbour::{MOST_NOTE_BYTES, Note};
 use pathweave_wire::{Packet, Runs, SideFrame, emit};
-use pathweave_xdp::frame::{Ends, MAX_HEADERS, Template, parse};
 
 /// A target: its name, which is also the folder of its seeds, and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 27] = [
+pub const TARGETS: [Target; 28] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("side_channel", side_channel),
@@ -48,6 +51,7 @@ pub const TARGETS: [Target; 27] = [
     ("tagged", tagged),
     ("note", note),
     ("xdp_frame", xdp_frame),
+    ("link_message", link_message),
 ];
 
 /// A frame as an interface hands it over, past the kernel. A datagram that is found lies in it, and written anew between the same
@@ -63,6 +67,35 @@ pub fn xdp_frame(data: &[u8]) {
     let again = parse(&frame[..len]).expect("what was written can be parsed");
     assert_eq!((again.from, again.to, again.ecn), (parsed.from, parsed.to, parsed.ecn));
     assert_eq!(&frame[again.datagram], datagram);
+}
+
+/// A message between hosts of a link, of either family. One that is read means the same when it is written anew; the table of hosts
+/// stands it, and answers only who looks for us.
+pub fn link_message(data: &[u8]) {
+    const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+    let now = std::time::Duration::ZERO;
+    for local in ["10.0.0.1/8", "fd00::1/8"] {
+        let local: Local = local.parse().expect("an address");
+        let mut resolver = Resolver::new(local, MAC);
+        let known = [1u8, 2, 3].map(|last| match local.address() {
+            IpAddr::V4(_) => IpAddr::from([10, 0, 0, last]),
+            IpAddr::V6(_) => IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, last.into()]),
+        });
+        known.iter().for_each(|host| drop(resolver.step(*host, now)));
+        let message = match (Message::parse(data), resolver.hear(data, now)) {
+            (Ok(None), heard) => return assert_eq!(heard, Heard::Else),
+            (Err(flaw), heard) => return assert_eq!(heard, Heard::Flawed(flaw)),
+            (Ok(Some(message)), heard) => {
+                let Heard::Message(answer) = heard else { panic!("{heard:?}") };
+                let looks_for_us = message.kind == MessageKind::Asks && message.about == local.address();
+                assert_eq!(answer.is_some(), looks_for_us && message.mac != MAC);
+                message
+            }
+        };
+        let to = if message.from.is_unspecified() { message.about } else { message.from };
+        let again = message.emit(MAC, to).expect("of one family");
+        assert_eq!(Message::parse(&again), Ok(Some(message)));
+    }
 }
 
 /// A frame as it comes, with and without Ethernet. What is accepted must emit to something that means the same.

@@ -1,12 +1,15 @@
-//! AF_XDP beside UDP sockets: what a byte costs in the process and in the kernel, and how long 8 bytes take there and back.
+//! What bypasses the kernel beside UDP sockets: what a byte costs in the process and in the kernel, how many bytes a second there
+//! are, and how long 8 bytes take there and back. AF_XDP, and where it is built in, memory that two processes share over DPDK.
 //!
 //! Virtual interfaces have XDP and no zero copy, so the kernel's part over AF_XDP is that of a packet made of a copy, for each
 //! packet: it says nothing of a network adapter. The process's own part is the same with any.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
-use crate::transport::ours::{Ours, Protection};
-use crate::transport::place::{Packets, Place};
+use crate::transport::ours::{Ours, Protection, Server};
+use crate::transport::place::{End, Packets, Place};
 use crate::transport::{Bandwidth, Floor, Latency};
 
 /// As it is called on the command line and in the report.
@@ -20,29 +23,56 @@ const SECONDS: f64 = 1.0;
 const ROUNDS: usize = 3;
 /// The bar: the process's own time over AF_XDP, of all the time over sockets.
 const SHARE: f64 = 0.5;
+/// The bar: bytes a second over shared memory, of those over sockets.
+const TIMES: f64 = 1.5;
 
 /// What carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carrier {
     Sockets,
-    Bypass,
+    AfXdp,
+    Memif,
 }
 
 impl Carrier {
-    const ALL: [Carrier; 2] = [Carrier::Sockets, Carrier::Bypass];
+    const ALL: [Carrier; 3] = [Carrier::Sockets, Carrier::AfXdp, Carrier::Memif];
 
     fn name(self) -> &'static str {
         match self {
             Carrier::Sockets => "UDP sockets",
-            Carrier::Bypass => "AF_XDP",
+            Carrier::AfXdp => "AF_XDP",
+            Carrier::Memif => "DPDK memif",
         }
     }
 
-    fn options(self) -> &'static [&'static str] {
+    /// Options of an end.
+    fn options(self, end: End, place: &Place, socket: &Socket) -> Vec<String> {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         match self {
-            Carrier::Sockets => &[],
-            Carrier::Bypass => &["--backend", "af-xdp", "--interface", crate::transport::place::PORT],
+            Carrier::Sockets => Vec::new(),
+            Carrier::AfXdp => words(&["--backend", "af-xdp", "--interface", crate::transport::place::PORT]),
+            Carrier::Memif => {
+                let role = if end == End::Server { "server" } else { "client" };
+                let vdev = format!("net_memif0,role={role},socket={},socket-abstract=no", socket.0.display());
+                let address = format!("{}/24", place.address(end));
+                words(&["--backend", "dpdk", "--vdev", &vdev, "--address", &address])
+            }
         }
+    }
+}
+
+/// Where two processes meet to share memory.
+struct Socket(PathBuf);
+
+impl Socket {
+    fn new() -> Self {
+        Socket(std::env::temp_dir().join(format!("pathweave-bench-{}.sock", std::process::id())))
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
@@ -50,7 +80,7 @@ impl Carrier {
 #[allow(clippy::print_stdout)]
 pub(crate) fn run() -> (Value, bool) {
     println!(
-        "{NAME}  AF_XDP beside UDP sockets, 1 MiB WRITEs on one path, real packets between two network namespaces"
+        "{NAME}  AF_XDP and DPDK beside UDP sockets, 1 MiB WRITEs on one path, real packets between two network namespaces"
     );
     let (place, why) = Place::make();
     if let Some(why) = why {
@@ -64,7 +94,7 @@ pub(crate) fn run() -> (Value, bool) {
             return (json!({ "notes": [why] }), true);
         }
     };
-    let mut report = Report::default();
+    let mut report = Report::new();
     for mtu_bytes in MTUS_BYTES {
         report.streams(&place, &ours, mtu_bytes);
     }
@@ -73,8 +103,10 @@ pub(crate) fn run() -> (Value, bool) {
     (report.json(), report.floors.iter().all(Floor::is_met))
 }
 
-#[derive(Default)]
 struct Report {
+    socket: Socket,
+    /// Those that could not be measured, which a note tells.
+    left_out: Vec<Carrier>,
     streams: Vec<Value>,
     latencies: Vec<Value>,
     floors: Vec<Floor>,
@@ -83,19 +115,47 @@ struct Report {
 
 #[allow(clippy::print_stdout)]
 impl Report {
+    fn new() -> Self {
+        Report {
+            socket: Socket::new(),
+            left_out: Vec::new(),
+            streams: Vec::new(),
+            latencies: Vec::new(),
+            floors: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     fn note(&mut self, why: String) {
         println!("    note: {why}");
         self.notes.push(why);
     }
 
-    /// Both carriers in turns.
-    fn in_turns<T>(&mut self, mut measure: impl FnMut(Carrier) -> Result<T, String>) -> [Vec<T>; 2] {
-        let mut measured = [Vec::new(), Vec::new()];
+    /// All carriers in turns, each with what its options make of both ends.
+    fn in_turns<T>(
+        &mut self,
+        (place, ours, mtu_bytes): (&Place, &Ours, u32),
+        more: &[&str],
+        mut measure: impl FnMut(Server<'_>) -> Result<T, String>,
+    ) -> [Vec<T>; Carrier::ALL.len()] {
+        let mut measured = [const { Vec::new() }; Carrier::ALL.len()];
         for _ in 0..ROUNDS {
             for carrier in Carrier::ALL {
-                match measure(carrier) {
+                if self.left_out.contains(&carrier) {
+                    continue;
+                }
+                let options = [End::Client, End::Server].map(|end| carrier.options(end, place, &self.socket));
+                let options = options.each_ref().map(|options| {
+                    options.iter().map(String::as_str).chain(more.iter().copied()).collect::<Vec<_>>()
+                });
+                let [client, server] = options.each_ref().map(Vec::as_slice);
+                let result = ours.serve_each(place, mtu_bytes, Protection::Off, [client, server]);
+                match result.and_then(&mut measure) {
                     Ok(value) => measured[carrier as usize].push(value),
-                    Err(why) => self.note(format!("{}: {why}", carrier.name())),
+                    Err(why) => {
+                        self.left_out.push(carrier);
+                        self.note(format!("{} is left out: {why}", carrier.name()));
+                    }
                 }
             }
         }
@@ -106,13 +166,11 @@ impl Report {
         if let Err(why) = place.set(mtu_bytes, Packets::Real) {
             return self.note(why);
         }
-        let measured = self.in_turns(|carrier| {
-            let server = ours.serve_with(place, mtu_bytes, Protection::Off, carrier.options())?;
-            server.bandwidth("write", SIZE_BYTES, SECONDS)
-        });
+        let measured = self
+            .in_turns((place, ours, mtu_bytes), &[], |server| server.bandwidth("write", SIZE_BYTES, SECONDS));
         let cost = |stream: &Bandwidth| stream.cpu_ns_per_byte().unwrap_or(f64::MAX);
-        let [sockets, bypass] = measured.map(|streams| middle(streams, cost));
-        for (carrier, stream) in Carrier::ALL.into_iter().zip([&sockets, &bypass]) {
+        let [sockets, af_xdp, memif] = measured.map(|streams| middle(streams, cost));
+        for (carrier, stream) in Carrier::ALL.into_iter().zip([&sockets, &af_xdp, &memif]) {
             let Some(stream) = stream else { continue };
             let (all, user) = (cost(stream), stream.user_ns_per_byte().unwrap_or(0.0));
             println!(
@@ -126,9 +184,15 @@ impl Report {
             value["mtu_bytes"] = mtu_bytes.into();
             self.streams.push(value);
         }
-        if let (Some(sockets), Some(user)) = (sockets, bypass.and_then(|stream| stream.user_ns_per_byte())) {
+        let Some(sockets) = sockets else { return };
+        if let Some(user) = af_xdp.and_then(|stream| stream.user_ns_per_byte()) {
             let what = format!("{mtu_bytes}: time of both processes over AF_XDP, of all time over sockets");
             self.floors.push(Floor { what, measured: user / cost(&sockets).max(1e-9), at_most: SHARE });
+        }
+        if let Some(memif) = memif {
+            let what = format!("{mtu_bytes}: bytes a second over sockets, of those over DPDK's memif");
+            let measured = sockets.bytes_per_second / memif.bytes_per_second.max(1e-9);
+            self.floors.push(Floor { what, measured, at_most: 1.0 / TIMES });
         }
     }
 
@@ -137,11 +201,9 @@ impl Report {
             return self.note(why);
         }
         for (mode, option) in [("sleeping", None), ("busy poll", Some("--busy-poll"))] {
-            let measured = self.in_turns(|carrier| {
-                let options: Vec<&str> = carrier.options().iter().copied().chain(option).collect();
-                let server = ours.serve_with(place, MTUS_BYTES[0], Protection::Off, &options)?;
-                server.latency(SECONDS)
-            });
+            let more: Vec<&str> = option.into_iter().collect();
+            let measured =
+                self.in_turns((place, ours, MTUS_BYTES[0]), &more, |server| server.latency(SECONDS));
             for (carrier, latencies) in Carrier::ALL.into_iter().zip(measured) {
                 let Some(latency) = middle(latencies, |latency: &Latency| latency.typical_us) else {
                     continue;

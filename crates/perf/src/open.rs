@@ -8,6 +8,7 @@ use std::time::Duration;
 use pathweave_datapath::{
     ConfigError, ConnectError, Device, DeviceConfig, OpenError, Waiting, queue_pairs_of,
 };
+use pathweave_dpdk::DpdkConfig;
 use pathweave_xdp::{XdpBackend, XdpConfig};
 
 use crate::connection::{Bundle, Member};
@@ -26,6 +27,23 @@ pub enum Carrier {
         /// What is done where there is no AF_XDP.
         otherwise: Otherwise,
     },
+    /// A port of DPDK.
+    Dpdk(PortOfDpdk),
+}
+
+/// A port of DPDK, but for what the device says: addresses, paths, the length of packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortOfDpdk {
+    /// What the port is made of.
+    pub device: pathweave_dpdk::Device,
+    /// Its address with its network, where the kernel does not know the port.
+    pub local: Option<pathweave_dpdk::Local>,
+    /// Who passes packets on to other networks.
+    pub gateway: Option<IpAddr>,
+    /// Bytes of the longest IP packet.
+    pub mtu_bytes: u32,
+    /// Which memory packets lie in.
+    pub huge_pages: pathweave_dpdk::HugePages,
 }
 
 /// What is done where there is no AF_XDP.
@@ -47,11 +65,29 @@ pub(crate) fn open(
     carrier: &Carrier,
     console: &dyn Console,
 ) -> Result<Device, Failure> {
-    let Carrier::AfXdp { interface, otherwise } = carrier else {
-        return Device::open(config).map_err(opening);
-    };
     // What is wrong with it is said before what the interface lacks.
     config.validate().map_err(|why| wrong_setting(&why))?;
+    match carrier {
+        Carrier::Udp => Device::open(config).map_err(opening),
+        Carrier::AfXdp { interface, otherwise } => open_af_xdp(config, (interface, *otherwise), console),
+        Carrier::Dpdk(port) => open_dpdk(config, port, console),
+    }
+}
+
+fn open_dpdk(config: DeviceConfig, port: &PortOfDpdk, console: &dyn Console) -> Result<Device, Failure> {
+    let PortOfDpdk { device, local, gateway, mtu_bytes, huge_pages } = port.clone();
+    let port = DpdkConfig { device, udp: config.udp(), local, gateway, mtu_bytes, huge_pages };
+    let opened =
+        pathweave_dpdk::open(&port).map_err(|why| Failure::Input(format!("--backend dpdk: {why}")))?;
+    console.note(Note::Remark(&format!("note: packets go over {}", opened.description)));
+    Device::with_backend(config, opened.backend).map_err(opening)
+}
+
+fn open_af_xdp(
+    config: DeviceConfig,
+    (interface, otherwise): (&str, Otherwise),
+    console: &dyn Console,
+) -> Result<Device, Failure> {
     let mut bypass = XdpConfig::new(interface, config.udp());
     bypass.busy_poll = (config.waiting == Waiting::Busy).then_some(BUSY_POLL);
     match XdpBackend::open(&bypass) {
@@ -59,7 +95,7 @@ pub(crate) fn open(
             console.note(Note::Remark(&format!("note: packets go over {}", backend.describe())));
             Device::with_backend(config, backend).map_err(opening)
         }
-        Err(why) if *otherwise == Otherwise::Udp => {
+        Err(why) if otherwise == Otherwise::Udp => {
             console.note(Note::Remark(&format!("note: packets go over UDP sockets, for {why}")));
             Device::open(config).map_err(opening)
         }

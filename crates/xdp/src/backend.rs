@@ -10,23 +10,19 @@ use pathweave_datapath::OpenError;
 use pathweave_datapath::backend::{
     Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, UdpBackend, Wait, Waker,
 };
+use pathweave_ether::frame::{ETHERNET, Ends, Mac, Template, parse};
+use pathweave_ether::{Counters, Interface, InterfaceError, Neighbours, Way};
 use pathweave_netlink::Netlink;
 use pathweave_units::PathId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::config::XdpConfig;
-use crate::counters::Counters;
 use crate::error::XdpError;
-use crate::frame::{Ends, Mac, Template, parse};
-use crate::interface::Interface;
-use crate::neighbours::{Neighbours, Way};
 use crate::socket::{Kick, Opened, Queue, QueueConfig, Transfer};
 use crate::stamp;
 use crate::steering::Steering;
 
-/// Bytes of Ethernet around an IP packet.
-const ETHERNET: usize = 14;
 /// Frames one call to receive takes of a queue.
 const RECEIVE_BATCH: usize = 64;
 /// Calls to receive between two looks at the kernel's sockets while nothing comes by them.
@@ -389,7 +385,7 @@ fn refused(interface: &Interface, doing: &'static str, why: io::Error) -> XdpErr
         Some(libc::EPERM | libc::EACCES) => XdpError::Permission { doing },
         Some(libc::EBUSY | libc::EEXIST) => XdpError::Taken { interface: name() },
         Some(libc::EOPNOTSUPP | libc::ENOSYS) => XdpError::NoXdp { interface: name(), why },
-        Some(libc::EINVAL | libc::ERANGE | libc::E2BIG) if interface.needs_several_pieces() => {
+        Some(libc::EINVAL | libc::ERANGE | libc::E2BIG) if needs_several_pieces(interface) => {
             XdpError::Mtu { interface: name(), mtu_bytes: interface.mtu_bytes }
         }
         Some(libc::EINVAL) => XdpError::NoXdp { interface: name(), why },
@@ -403,15 +399,13 @@ fn no_socket(interface: &Interface, config: &QueueConfig, why: io::Error) -> Xdp
     match why.raw_os_error() {
         Some(libc::EAFNOSUPPORT) => XdpError::NoSockets,
         Some(libc::ENOMEM | libc::ENOBUFS) => XdpError::Memory { bytes: config.receive_bytes },
-        Some(libc::ENETDOWN) => XdpError::Down { interface: interface.name.clone() },
+        Some(libc::ENETDOWN) => InterfaceError::Down { interface: interface.name.clone() }.into(),
         _ => refused(interface, doing, why),
     }
 }
 
-impl Interface {
-    /// Whether the longest packets do not fit into a page with what XDP adds.
-    fn needs_several_pieces(&self) -> bool {
-        const ONE_PAGE: usize = 3_498;
-        self.mtu_bytes as usize > ONE_PAGE
-    }
+/// Whether the longest packets do not fit into a page with what XDP adds.
+fn needs_several_pieces(interface: &Interface) -> bool {
+    const ONE_PAGE: usize = 3_498;
+    interface.mtu_bytes as usize > ONE_PAGE
 }

@@ -1,53 +1,18 @@
 //! Why there is no AF_XDP, said so that it can be mended.
 
 use std::io;
-use std::net::IpAddr;
 
 use pathweave_datapath::OpenError;
+use pathweave_ether::InterfaceError;
 use thiserror::Error;
 
 /// Why a backend over AF_XDP cannot be opened. A device over UDP sockets does without it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum XdpError {
-    /// No interface has this name.
-    #[error("there is no network interface {name:?}{} (there are {all})", pathweave_units::did_you_mean(.nearest.as_deref()))]
-    NoInterface {
-        /// The name that was asked for.
-        name: String,
-        /// A name that is much like it, if one is.
-        nearest: Option<String>,
-        /// All there are.
-        all: String,
-    },
-    /// It is down.
-    #[error("the network interface {interface} is down: `ip link set {interface} up`")]
-    Down {
-        /// Which.
-        interface: String,
-    },
-    /// It carries no Ethernet.
-    #[error(
-        "the network interface {interface} is not one of Ethernet, which AF_XDP needs here; use the backend udp"
-    )]
-    NotEthernet {
-        /// Which.
-        interface: String,
-    },
-    /// The address is not the interface's.
-    #[error(
-        "the network interface {interface} has {}; it has {}",
-        if .wanted.is_unspecified() { "no address of the family asked for".to_owned() } else { format!("not the address {wanted}") },
-        if .all.is_empty() { "none" } else { .all }
-    )]
-    Address {
-        /// Which interface.
-        interface: String,
-        /// The address asked for.
-        wanted: IpAddr,
-        /// Those it has.
-        all: String,
-    },
+    /// The interface cannot be used.
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
     /// One interface carries one address.
     #[error("{count} addresses were given; over AF_XDP a device has one, that of its interface")]
     SeveralAddresses {

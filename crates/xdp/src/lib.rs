@@ -22,17 +22,12 @@
 
 mod backend;
 mod config;
-mod counters;
 mod error;
-pub mod frame;
-mod interface;
-mod neighbours;
 mod socket;
 mod stamp;
 mod steering;
 
 pub use backend::XdpBackend;
 pub use config::XdpConfig;
-pub use counters::{Counters, Tally};
 pub use error::XdpError;
 pub use socket::Transfer;

@@ -7,7 +7,9 @@ use pathweave_datapath::backend::{Cuts, Faults, Faulty};
 use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{Device, DeviceConfig};
 use pathweave_xdp::{XdpBackend, XdpConfig, XdpError};
-use support::{End, Family, INTERFACE, Net, board, config, connect, wait_until, write_and_compare};
+use support::{
+    End, Family, INTERFACE, Net, backend, board, bypass, config, connect, make, wait_until, write_and_compare,
+};
 
 /// Bytes that take many packets of any size.
 const MUCH: usize = 3_000_000;
@@ -20,11 +22,11 @@ fn fit(config: DeviceConfig, mtu_bytes: u32) -> DeviceConfig {
 
 /// Writes and reads both ways past the kernel's network stack.
 fn exchange(mtu_bytes: u32, family: Family, change: impl Fn(&mut DeviceConfig)) {
-    let Some(net) = Net::make("exchange", mtu_bytes, 1) else { return };
+    let Some(net) = make("exchange", mtu_bytes, 1) else { return };
     let open = |end| {
         let mut config = fit(config(end, family), mtu_bytes);
         change(&mut config);
-        net.bypass(end, config)
+        bypass(&net, end, config)
     };
     let ((near, near_counts), (far, far_counts)) = (open(End::Near), open(End::Far));
     let (there, back) = connect(&near, &far);
@@ -70,8 +72,8 @@ fn protected_packets_go_past_the_kernel() {
 #[test]
 fn peers_may_use_sockets() {
     for mtu_bytes in [1_500, 9_000] {
-        let Some(net) = Net::make("peers_may_use_sockets", mtu_bytes, 1) else { return };
-        let (near, counters) = net.bypass(End::Near, fit(config(End::Near, Family::V4), mtu_bytes));
+        let Some(net) = make("peers_may_use_sockets", mtu_bytes, 1) else { return };
+        let (near, counters) = bypass(&net, End::Near, fit(config(End::Near, Family::V4), mtu_bytes));
         let far = net.sockets(End::Far, fit(config(End::Far, Family::V4), mtu_bytes));
         let (there, back) = connect(&near, &far);
         write_and_compare(&there, &board(&far, MUCH), MUCH, 1);
@@ -85,8 +87,8 @@ fn peers_may_use_sockets() {
 
 #[test]
 fn packets_of_all_queues_are_received() {
-    let Some(net) = Net::make("packets_of_all_queues_are_received", 1_500, 4) else { return };
-    let open = |end| net.bypass(end, DeviceConfig { paths: 16, ..config(end, Family::V4) });
+    let Some(net) = make("packets_of_all_queues_are_received", 1_500, 4) else { return };
+    let open = |end| bypass(&net, end, DeviceConfig { paths: 16, ..config(end, Family::V4) });
     let ((near, counters), (far, _)) = (open(End::Near), open(End::Far));
     let (_there, back) = connect(&near, &far);
     write_and_compare(&back, &board(&near, MUCH), MUCH, 1);
@@ -103,7 +105,7 @@ fn refusal(net: &Net, end: End, interface: &str, config: &DeviceConfig) -> XdpEr
 
 #[test]
 fn what_cannot_be_is_refused_with_what_to_do() {
-    let Some(net) = Net::make("what_cannot_be_is_refused_with_what_to_do", 1_500, 1) else { return };
+    let Some(net) = make("what_cannot_be_is_refused_with_what_to_do", 1_500, 1) else { return };
     let good = config(End::Near, Family::V4);
     let why = refusal(&net, End::Near, "lnik0", &good).to_string();
     assert_eq!(why, "there is no network interface \"lnik0\"; did you mean \"link0\"? (there are lo, link0)",);
@@ -117,7 +119,7 @@ fn what_cannot_be_is_refused_with_what_to_do() {
     let why = refusal(&net, End::Near, INTERFACE, &two).to_string();
     assert_eq!(why, "2 addresses were given; over AF_XDP a device has one, that of its interface");
 
-    let (_first, _) = net.bypass(End::Near, good.clone());
+    let (_first, _) = bypass(&net, End::Near, good.clone());
     let why = refusal(&net, End::Near, INTERFACE, &good).to_string();
     assert!(why.starts_with("another XDP program or AF_XDP socket has the network interface link0"), "{why}");
 
@@ -128,12 +130,12 @@ fn what_cannot_be_is_refused_with_what_to_do() {
 
 #[test]
 fn an_unspecified_address_stands_for_the_interfaces_first() {
-    let Some(net) = Net::make("an_unspecified_address_stands_for_the_interfaces_first", 1_500, 1) else {
+    let Some(net) = make("an_unspecified_address_stands_for_the_interfaces_first", 1_500, 1) else {
         return;
     };
     for (any, family) in [("0.0.0.0:0", Family::V4), ("[::]:0", Family::V6)] {
         let config = DeviceConfig { bind: any.parse().unwrap(), ..config(End::Near, family) };
-        let (device, _) = net.bypass(End::Near, config);
+        let (device, _) = bypass(&net, End::Near, config);
         assert_eq!(device.local_addr().ip(), support::address(End::Near, family));
     }
 }
@@ -145,13 +147,13 @@ struct Carrying {
     there: pathweave_datapath::Connection,
     _back: pathweave_datapath::Connection,
     far_board: pathweave_datapath::Registration,
-    counters: pathweave_xdp::Counters,
+    counters: pathweave_ether::Counters,
 }
 
 impl Carrying {
     fn over(net: Net) -> Self {
-        let (near, counters) = net.bypass(End::Near, config(End::Near, Family::V4));
-        let (far, _) = net.bypass(End::Far, config(End::Far, Family::V4));
+        let (near, counters) = bypass(&net, End::Near, config(End::Near, Family::V4));
+        let (far, _) = bypass(&net, End::Far, config(End::Far, Family::V4));
         let (there, back) = connect(&near, &far);
         let far_board = board(&far, MUCH);
         write_and_compare(&there, &far_board, MUCH, 1);
@@ -161,7 +163,7 @@ impl Carrying {
 
 #[test]
 fn an_interface_that_is_down_for_a_while_loses_nothing() {
-    let Some(net) = Net::make("an_interface_that_is_down_for_a_while_loses_nothing", 1_500, 1) else {
+    let Some(net) = make("an_interface_that_is_down_for_a_while_loses_nothing", 1_500, 1) else {
         return;
     };
     let carrying = Carrying::over(net);
@@ -182,15 +184,15 @@ fn an_interface_that_is_down_for_a_while_loses_nothing() {
 
 #[test]
 fn without_the_program_the_kernels_sockets_carry_everything() {
-    let Some(net) = Net::make("without_the_program", 1_500, 1) else { return };
+    let Some(net) = make("without_the_program", 1_500, 1) else { return };
     let near_config = config(End::Near, Family::V4);
     let (near, counters) = net.within(End::Near, || {
-        let backend = net.backend(End::Near, &near_config).expect("AF_XDP");
+        let backend = backend(&near_config).expect("AF_XDP");
         backend.detach().expect("it comes off");
         let counters = backend.counters();
         (Device::with_backend(near_config, backend).expect("a device"), counters)
     });
-    let (far, _) = net.bypass(End::Far, config(End::Far, Family::V4));
+    let (far, _) = bypass(&net, End::Far, config(End::Far, Family::V4));
     let (there, back) = connect(&near, &far);
     write_and_compare(&there, &board(&far, MUCH), MUCH, 1);
     write_and_compare(&back, &board(&near, MUCH), MUCH, 2);
@@ -200,16 +202,16 @@ fn without_the_program_the_kernels_sockets_carry_everything() {
 
 #[test]
 fn marks_arrive() {
-    let Some(net) = Net::make("marks_arrive", 1_500, 1) else { return };
+    let Some(net) = make("marks_arrive", 1_500, 1) else { return };
     for family in [Family::V4, Family::V6] {
         let near_config = config(End::Near, family);
         let faults = Faults { mark: 1.0, ..Faults::default() };
         let near = net.within(End::Near, || {
-            let backend = net.backend(End::Near, &near_config).expect("AF_XDP");
+            let backend = backend(&near_config).expect("AF_XDP");
             let backend = Faulty::new(backend, faults, Cuts::default(), 1);
             Device::with_backend(near_config, backend).expect("a device")
         });
-        let (far, counters) = net.bypass(End::Far, config(End::Far, family));
+        let (far, counters) = bypass(&net, End::Far, config(End::Far, family));
         let (there, _back) = connect(&near, &far);
         write_and_compare(&there, &board(&far, MUCH), MUCH, 1);
         // The other end has told of marks, packet by packet.

@@ -77,10 +77,20 @@ impl Ours {
         protection: Protection,
         options: &[&str],
     ) -> Result<Server<'a>, String> {
+        self.serve_each(place, mtu_bytes, protection, [options, options])
+    }
+
+    /// The same with these options at the client, and those at the server.
+    pub(crate) fn serve_each<'a>(
+        &'a self,
+        place: &'a Place,
+        mtu_bytes: u32,
+        protection: Protection,
+        [of_client, of_server]: [&[&str]; 2],
+    ) -> Result<Server<'a>, String> {
         let key = self.key.to_string_lossy().into_owned();
         let mut common: Vec<String> =
             ["--mtu", &mtu_bytes.to_string(), "--paths", "1"].map(String::from).into();
-        common.extend(options.iter().map(|option| (*option).to_owned()));
         match protection {
             Protection::Off => common.push("--insecure".into()),
             Protection::Auth => common.extend(["--auth-only".into(), "--key".into(), key]),
@@ -88,7 +98,7 @@ impl Ours {
         }
         let mut command = place.command(End::Server, &self.program);
         let bind = format!("{}:0", place.address(End::Server));
-        command.args(["perf", "server", "--quiet", "--bind", &bind]).args(&common);
+        command.args(["perf", "server", "--quiet", "--bind", &bind]).args(&common).args(of_server);
         let mut running = Running::start(command)?;
         let mut line = String::new();
         let output = running.child().stdout.as_mut().expect("it is piped");
@@ -99,6 +109,7 @@ impl Ours {
             let _ = running.child().stderr.as_mut().expect("it is piped").read_to_string(&mut why);
             return Err(format!("pathweave perf server: {}", why.trim()));
         };
+        common.extend(of_client.iter().map(|option| (*option).to_owned()));
         Ok(Server { ours: self, place, common, address, _running: running })
     }
 }

@@ -56,8 +56,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Programs for the kernel's virtual machine, and what it is asked about interfaces; for what, they do not know.
     ("bpf", &[]),
     ("netlink", &[]),
-    // A backend of the datapath beside the kernel's network stack.
-    ("xdp", &["units", "wire", "datapath", "bpf", "netlink"]),
+    // Frames and neighbours, for backends beside the kernel's network stack.
+    ("ether", &["units", "wire", "netlink"]),
+    // Those backends.
+    ("xdp", &["units", "datapath", "ether", "bpf", "netlink"]),
+    ("dpdk", &["units", "datapath", "ether", "netlink"]),
     // Of the fabric and the simulator it knows what a run is configured with, and the ideal to compare with.
     (
         "lab",
@@ -82,7 +85,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Judges runs by figures of others and by laws; whoever uses it executes them.
     ("validate", &["scenario", "results"]),
     // Measurements over the datapath, and the report of them.
-    ("perf", &["heap", "datapath", "xdp"]),
+    ("perf", &["heap", "datapath", "xdp", "dpdk"]),
     (
         "cli",
         &[
@@ -139,7 +142,9 @@ const MAY_TOUCH_THE_SYSTEM: &[&str] = &[
     "neighbour",
     "bpf",
     "netlink",
+    "ether",
     "xdp",
+    "dpdk",
     "ofi",
     "lab",
     "perf",

@@ -22,7 +22,10 @@ struct Server {
 
 impl Server {
     fn start(lab: &Lab, args: &[&str]) -> Server {
-        let args = [&["perf", "server", "--bind", "127.0.0.1:0", "--paths", "8"], args].concat();
+        Server::bound(lab, "127.0.0.1:0", args)
+    }
+    fn bound(lab: &Lab, bind: &str, args: &[&str]) -> Server {
+        let args = [&["perf", "server", "--bind", bind, "--paths", "8"], args].concat();
         let mut child = lab
             .command(&args)
             .stdout(Stdio::piped())
@@ -351,8 +354,108 @@ fn what_cannot_be_is_told() {
     client(&["--backend", "af-xpd", "--interface", "lo"], &["af-xpd", "af-xdp"]);
     let nowhere = ["--backend", "af-xdp", "--interface", "no-such-eth"];
     client(&nowhere, &["--backend af-xdp", "no network interface \"no-such-eth\"", "there are", "lo"]);
+    let dpdk = |more: &[&'static str]| [&["--backend", "dpdk"], more].concat();
+    client(&dpdk(&[]), &["name it, as in --vdev", "--pci"]);
+    client(
+        &dpdk(&["--vdev", "eth0"]),
+        &["\"eth0\" is no virtual device of DPDK", "net_af_packet0,iface=eth0"],
+    );
+    client(&dpdk(&["--vdev", "net_ring0", "--pci", "0000:03:00.0"]), &["cannot be used with"]);
+    client(&dpdk(&["--interface", "eth0"]), &["--interface eth0", "--vdev net_af_packet0,iface=eth0"]);
+    client(
+        &dpdk(&["--vdev", "net_ring0", "--address", "10.0.0.1"]),
+        &["no address with the length", "10.0.0.1/24"],
+    );
+    client(&["--vdev", "net_ring0"], &["--vdev is for --backend dpdk"]);
+    client(&["--huge-pages", "never"], &["--huge-pages is for --backend dpdk"]);
+    client(&dpdk(&["--vdev", "net_ring0", "--transport", "erd"]), &["--transport erd", "--backend udp"]);
     client(&[&nowhere[..], &["--transport", "erd"]].concat(), &["--transport erd", "--backend udp"]);
     assert_eq!(server.stop().code, 0);
+}
+
+/// What DPDK itself has to say, or, in a build without it, that it is not there.
+#[test]
+fn what_dpdk_cannot_do_is_told() {
+    let lab = Lab::new();
+    let fixed = ["perf", "client", "10.0.0.2", "--insecure", "--timeout", "0.5", "--backend", "dpdk"];
+    let has_dpdk = cfg!(feature = "dpdk");
+    let client = |more: &[&str], expected: &[&str]| {
+        let not_built = ["this build of pathweave has no DPDK", "libdpdk-dev", "--features dpdk"];
+        refused(&lab, &[&fixed[..], more].concat(), if has_dpdk { expected } else { &not_built });
+    };
+    let at = ["--address", "10.0.0.1/24"];
+    client(&["--vdev", "net_ring0"], &["the kernel does not know net_ring0", "--address 10.0.0.1/24"]);
+    client(&[&["--vdev", "net_rnig0"], &at[..]].concat(), &["no driver for net_rnig0", "\"net_ring\""]);
+    client(&["--vdev", "net_af_packet0"], &["net_af_packet0,iface=eth0"]);
+    client(
+        &[&["--vdev", "net_ring0", "--mtu", "65500"], &at[..]].concat(),
+        &["packets of 65500 bytes", "--mtu 61294"],
+    );
+    // Who may not open packet sockets is told so before.
+    if rustix::process::geteuid().is_root() {
+        client(
+            &["--vdev", "net_af_packet0,iface=no-such-eth"],
+            &["no network interface \"no-such-eth\"", "there are", "lo"],
+        );
+    } else {
+        client(
+            &["--vdev", "net_af_packet0,iface=lo"],
+            &["no permission to open a packet socket", "CAP_NET_RAW"],
+        );
+    }
+    let free = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    if free.lines().any(|line| line.starts_with("HugePages_Free:") && line.ends_with(" 0")) {
+        let always = [&["--vdev", "net_ring0", "--huge-pages", "always"], &at[..]].concat();
+        client(
+            &always,
+            &["MB of huge pages, of which 0 MB are free", "vm.nr_hugepages", "--huge-pages never"],
+        );
+    }
+    if has_dpdk {
+        let pci = [&["--pci", "0000:ff:1f.7"], &at[..]].concat();
+        client(&pci, &["DPDK cannot use the adapter 0000:ff:1f.7"]);
+        // Nobody is at the other end of a ring.
+        let ring = [&["--vdev", "net_ring0"], &at[..]].concat();
+        let said = lab.run(&[&fixed[..], &ring].concat());
+        assert_eq!(said.code, 2, "{}", said.err);
+        assert!(said.err.contains("packets go over DPDK's net_ring0, at 10.0.0.1"), "{}", said.err);
+    }
+}
+
+/// Two processes over shared memory. A client that is killed in the middle of a stream harms neither the server nor the next client.
+#[test]
+fn processes_meet_over_shared_memory() {
+    if !cfg!(feature = "dpdk") {
+        println!("\n*** SKIPPED: this build has no DPDK ***\n");
+        return;
+    }
+    let lab = Lab::new();
+    let socket = lab.path("memif.sock").display().to_string();
+    let of = |role: &str| format!("net_memif0,role={role},socket={socket},socket-abstract=no");
+    let (server_vdev, client_vdev) = (of("server"), of("client"));
+    let end = |vdev, address| ["--insecure", "--backend", "dpdk", "--vdev", vdev, "--address", address];
+    let server = Server::bound(&lab, "0.0.0.0:0", &end(&server_vdev, "10.0.0.1/24"));
+    assert!(server.address.starts_with("10.0.0.1:"), "{}", server.address);
+    let client = end(&client_vdev, "10.0.0.2/24");
+    for _ in 0..3 {
+        let args = [&client[..], &["--verify", "--iterations", "200"]].concat();
+        let value = measure(&lab, &server, &args);
+        assert_eq!(value["results"][0]["iterations"], 200, "{value}");
+        let endless = ["perf", "client", &server.address, "--time", "600", "--progress", "never"];
+        let mut child =
+            lab.command(&[&endless[..], &client].concat()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut said = BufReader::new(child.stderr.as_mut().unwrap());
+        while !line.contains("write bandwidth") {
+            line.clear();
+            assert!(said.read_line(&mut line).unwrap() > 0, "it ends early");
+        }
+        sleep(Duration::from_millis(200));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let done = server.stop();
+    assert_eq!(done.code, 0, "{}", done.err);
 }
 
 #[test]

@@ -23,7 +23,7 @@ mod world;
 use std::net::SocketAddr;
 
 use connections::Connected;
-use net::{Family, Net};
+use net::{Family, Net, make};
 use pathweave_datapath::DeviceConfig;
 use pathweave_datapath::backend::{Backend, UdpBackend};
 use real::{Real, Wires};
@@ -34,7 +34,7 @@ use world::End;
 /// What the far end has; the near one has AF_XDP.
 trait Far {
     const NAME: &'static str;
-    fn backend(net: &Net, config: &DeviceConfig) -> Box<dyn Backend>;
+    fn backend(config: &DeviceConfig) -> Box<dyn Backend>;
 }
 
 struct Bypass;
@@ -42,14 +42,14 @@ struct Sockets;
 
 impl Far for Bypass {
     const NAME: &'static str = "AF_XDP";
-    fn backend(net: &Net, config: &DeviceConfig) -> Box<dyn Backend> {
-        Box::new(net.backend(net::End::Far, config).expect("AF_XDP"))
+    fn backend(config: &DeviceConfig) -> Box<dyn Backend> {
+        Box::new(net::backend(config).expect("AF_XDP"))
     }
 }
 
 impl Far for Sockets {
     const NAME: &'static str = "AF_XDP and sockets";
-    fn backend(_net: &Net, config: &DeviceConfig) -> Box<dyn Backend> {
+    fn backend(config: &DeviceConfig) -> Box<dyn Backend> {
         Box::new(UdpBackend::open(&config.udp()).expect("sockets"))
     }
 }
@@ -73,7 +73,7 @@ impl<F: Far, const MTU_BYTES: u32> Wires for Between<F, MTU_BYTES> {
     const MTU_PAYLOAD: u16 = if MTU_BYTES == 9_000 { 8_832 } else { world::MTU as u16 };
 
     fn open() -> Self {
-        let net = Net::make("conformance", MTU_BYTES, 1).expect("it was possible before");
+        let net = make("conformance", MTU_BYTES, 1).expect("it was possible before");
         Between { net, far: std::marker::PhantomData }
     }
     fn address(&self, end: End) -> SocketAddr {
@@ -84,8 +84,8 @@ impl<F: Far, const MTU_BYTES: u32> Wires for Between<F, MTU_BYTES> {
     }
     fn backend(&self, end: End, config: &DeviceConfig) -> Box<dyn Backend> {
         match end {
-            End::Near => Box::new(self.net.backend(net::End::Near, config).expect("AF_XDP")),
-            End::Far => F::backend(&self.net, config),
+            End::Near => Box::new(net::backend(config).expect("AF_XDP")),
+            End::Far => F::backend(config),
         }
     }
 }
@@ -111,21 +111,21 @@ fn script<F: Far, const MTU_BYTES: u32>() {
 
 #[test]
 fn the_script_in_packets_of_one_piece() {
-    if Net::make("the_script_in_packets_of_one_piece", 1_500, 1).is_some() {
+    if make("the_script_in_packets_of_one_piece", 1_500, 1).is_some() {
         script::<Bypass, 1_500>();
     }
 }
 
 #[test]
 fn the_script_in_packets_of_several_pieces() {
-    if Net::make("the_script_in_packets_of_several_pieces", 9_000, 1).is_some() {
+    if make("the_script_in_packets_of_several_pieces", 9_000, 1).is_some() {
         script::<Bypass, 9_000>();
     }
 }
 
 #[test]
 fn the_script_with_a_peer_that_has_sockets() {
-    if Net::make("the_script_with_a_peer_that_has_sockets", 1_500, 1).is_some() {
+    if make("the_script_with_a_peer_that_has_sockets", 1_500, 1).is_some() {
         script::<Sockets, 1_500>();
     }
 }

@@ -5,21 +5,30 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use super::INDEX;
+use super::net::INDEX;
 
 /// A packet socket at the interface of its namespace.
-pub(crate) struct Raw(OwnedFd);
+pub(crate) struct Raw {
+    socket: OwnedFd,
+    interface: u32,
+}
 
 impl Raw {
-    /// Opened in the calling thread's namespace.
+    /// Opened in the calling thread's namespace, at the interface that [`Net`](super::net::Net) makes.
     pub(crate) fn open() -> io::Result<Raw> {
+        Raw::open_at(INDEX)
+    }
+
+    /// At the interface of this number.
+    pub(crate) fn open_at(interface: u32) -> io::Result<Raw> {
         // SAFETY: no pointers.
         let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if socket < 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: a new descriptor that nobody else owns.
-        Ok(Raw(unsafe { OwnedFd::from_raw_fd(socket) }))
+        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+        Ok(Raw { socket, interface })
     }
 
     /// Sends a frame as it is.
@@ -27,11 +36,11 @@ impl Raw {
         // SAFETY: all zeros is a valid address.
         let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         to.sll_family = libc::AF_PACKET as u16;
-        to.sll_ifindex = INDEX.cast_signed();
+        to.sll_ifindex = self.interface.cast_signed();
         // SAFETY: frame and address are as long as said and live until the call is over.
         let sent = unsafe {
             libc::sendto(
-                self.0.as_raw_fd(),
+                self.socket.as_raw_fd(),
                 frame.as_ptr().cast(),
                 frame.len(),
                 0,

@@ -10,6 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use pathweave_datapath::MAX_MESSAGE_BYTES;
 use pathweave_scenario::units::{Bytes, Duration, Rate};
 
+use pathweave_perf::dpdk::{Local, Vdev};
 use pathweave_perf::{Check, ClientOptions, Directions, Kind, MAX_DEPTH, Op, ServerOptions, Service, Test};
 
 use crate::failure::Failure;
@@ -126,13 +127,15 @@ pub(crate) struct DeviceArgs {
     /// MTU of the links, bytes, IP header included; the smaller of both ends' is used
     #[arg(long, value_name = "BYTES", default_value_t = 1_500, value_parser = clap::value_parser!(u32).range(448..=65_536))]
     pub(crate) mtu: u32,
-    /// What carries packets: UDP sockets; AF_XDP, past the kernel's network stack (docs/bypass.md); or AF_XDP if there is any,
-    /// otherwise UDP sockets, and says why
+    /// What carries packets: UDP sockets; AF_XDP or DPDK, past the kernel's network stack (docs/bypass.md); or AF_XDP if there is
+    /// any, otherwise UDP sockets, and says why
     #[arg(long, value_enum, default_value_t = BackendKind::Udp, value_name = "WHAT")]
     pub(crate) backend: BackendKind,
     /// The network interface for --backend af-xdp: eth0
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<String>,
+    #[command(flatten)]
+    pub(crate) port: PortArgs,
     /// Rate of the network interface, of all together if there are several: the most a connection sends
     #[arg(long, value_name = "RATE", default_value = "100Gbps")]
     pub(crate) line_rate: Rate,
@@ -152,6 +155,37 @@ pub(crate) struct DeviceArgs {
     pub(crate) driven_by: DrivenBy,
 }
 
+/// A port of DPDK.
+#[derive(Args, Debug)]
+pub(crate) struct PortArgs {
+    /// A virtual device for --backend dpdk: net_memif0,role=client,socket=FILE, net_af_packet0,iface=eth0
+    #[arg(long, value_name = "DEVICE", value_parser = str::parse::<Vdev>, conflicts_with = "pci")]
+    pub(crate) vdev: Option<Vdev>,
+    /// A network adapter for --backend dpdk, by PCI address: 0000:03:00.0
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) pci: Option<String>,
+    /// Address of a port that the kernel does not know, with its network: 10.0.0.1/24
+    #[arg(long, value_name = "ADDR/BITS", value_parser = str::parse::<Local>)]
+    pub(crate) address: Option<Local>,
+    /// Who passes packets of such a port on to other networks
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) gateway: Option<IpAddr>,
+    /// Whether DPDK's packets lie in huge pages
+    #[arg(long, value_enum, default_value_t = HugePagesKind::Auto, value_name = "WHEN")]
+    pub(crate) huge_pages: HugePagesKind,
+}
+
+/// Whether packets lie in huge pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HugePagesKind {
+    /// If enough are free
+    Auto,
+    /// Yes, or fail
+    Always,
+    /// No
+    Never,
+}
+
 /// What carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BackendKind {
@@ -159,6 +193,8 @@ pub(crate) enum BackendKind {
     Udp,
     /// AF_XDP sockets at one network interface, --interface
     AfXdp,
+    /// A port of DPDK, --vdev or --pci
+    Dpdk,
     /// AF_XDP if there is any, otherwise UDP sockets
     Auto,
 }

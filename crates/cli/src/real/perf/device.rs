@@ -6,9 +6,11 @@ use std::time::Duration;
 use pathweave_datapath::rdm::RdmConfig;
 use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{DeviceConfig, Driving, Unprotected, Waiting};
-use pathweave_perf::{Carrier, Otherwise};
+use pathweave_perf::{Carrier, Otherwise, PortOfDpdk, dpdk};
 
-use super::args::{BackendKind, DEFAULT_PORT, DeviceArgs, DrivenBy, ProtectionArgs, Transport};
+use super::args::{
+    BackendKind, DEFAULT_PORT, DeviceArgs, DrivenBy, HugePagesKind, PortArgs, ProtectionArgs, Transport,
+};
 use crate::failure::Failure;
 
 /// Paths of a connection unless said otherwise.
@@ -50,24 +52,74 @@ impl DeviceArgs {
     /// # Errors
     /// The options do not go together.
     pub(crate) fn carrier(&self) -> Result<Carrier, Failure> {
-        let otherwise = match (self.backend, &self.interface) {
-            (BackendKind::Udp, None) => return Ok(Carrier::Udp),
-            (BackendKind::Udp, Some(name)) => {
-                return Err(Failure::Input(format!("--interface {name} is for --backend af-xdp or auto")));
+        self.check_for_backend()?;
+        let carrier = match (self.backend, &self.interface) {
+            (BackendKind::Udp, _) => return Ok(Carrier::Udp),
+            (BackendKind::Dpdk, _) => Carrier::Dpdk(self.port()?),
+            (BackendKind::AfXdp | BackendKind::Auto, None) => {
+                let example = "name the network interface, as in --interface eth0";
+                return Err(Failure::Input(format!(
+                    "AF_XDP takes packets of one network interface: {example}"
+                )));
             }
-            (BackendKind::AfXdp, _) => Otherwise::Fail,
-            (BackendKind::Auto, _) => Otherwise::Udp,
-        };
-        let Some(interface) = self.interface.clone() else {
-            let example = "name the network interface, as in --interface eth0";
-            return Err(Failure::Input(format!("AF_XDP takes packets of one network interface: {example}")));
+            (backend, Some(interface)) => {
+                let otherwise = if backend == BackendKind::Auto { Otherwise::Udp } else { Otherwise::Fail };
+                Carrier::AfXdp { interface: interface.clone(), otherwise }
+            }
         };
         match self.transport {
-            Transport::Rc => Ok(Carrier::AfXdp { interface, otherwise }),
+            Transport::Rc => Ok(carrier),
             Transport::Erd => {
                 Err(Failure::Input("--transport erd is measured over UDP sockets: --backend udp".to_owned()))
             }
         }
+    }
+
+    /// Options of other backends than the one asked for are mistakes.
+    fn check_for_backend(&self) -> Result<(), Failure> {
+        if let Some(name) = &self.interface
+            && !matches!(self.backend, BackendKind::AfXdp | BackendKind::Auto)
+        {
+            let instead = match self.backend {
+                BackendKind::Dpdk => format!("; for dpdk it is in --vdev net_af_packet0,iface={name}"),
+                _ => String::new(),
+            };
+            return Err(Failure::Input(format!(
+                "--interface {name} is for --backend af-xdp or auto{instead}"
+            )));
+        }
+        let port = &self.port;
+        let given = [
+            ("--vdev", port.vdev.is_some()),
+            ("--pci", port.pci.is_some()),
+            ("--address", port.address.is_some()),
+            ("--gateway", port.gateway.is_some()),
+            ("--huge-pages", port.huge_pages != HugePagesKind::Auto),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given && self.backend != BackendKind::Dpdk) {
+            Some((option, _)) => Err(Failure::Input(format!("{option} is for --backend dpdk"))),
+            None => Ok(()),
+        }
+    }
+
+    fn port(&self) -> Result<PortOfDpdk, Failure> {
+        let PortArgs { vdev, pci, address, gateway, huge_pages } = &self.port;
+        let device = match (vdev, pci) {
+            (Some(vdev), _) => dpdk::Device::Vdev(vdev.clone()),
+            (None, Some(address)) => dpdk::Device::Pci(address.clone()),
+            (None, None) => {
+                let example = "--vdev net_memif0,role=client,socket=FILE, or --pci 0000:03:00.0";
+                return Err(Failure::Input(format!(
+                    "DPDK makes a port of a device: name it, as in {example}"
+                )));
+            }
+        };
+        let huge_pages = match huge_pages {
+            HugePagesKind::Auto => dpdk::HugePages::Auto,
+            HugePagesKind::Always => dpdk::HugePages::Always,
+            HugePagesKind::Never => dpdk::HugePages::Never,
+        };
+        Ok(PortOfDpdk { device, local: *address, gateway: *gateway, mtu_bytes: self.mtu, huge_pages })
     }
 
     /// # Errors

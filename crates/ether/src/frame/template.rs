@@ -75,7 +75,11 @@ impl Template {
         let udp = ETHERNET + ip_bytes;
         bytes[udp..udp + 2].copy_from_slice(&ends.from.port().to_be_bytes());
         bytes[udp + 2..udp + 4].copy_from_slice(&ends.to.port().to_be_bytes());
-        Some(Template { bytes, ip_bytes, addresses: Sum::of_addresses(ends.from.ip(), ends.to.ip()) })
+        Some(Template {
+            bytes,
+            ip_bytes,
+            addresses: Sum::of_addresses(ends.from.ip(), ends.to.ip(), PROTOCOL_UDP),
+        })
     }
 
     /// Bytes of the headers.

@@ -17,6 +17,7 @@ struct Counts {
     received_by_kernel: AtomicU64,
     sent_by_kernel: AtomicU64,
     foreign: AtomicU64,
+    lost: AtomicU64,
     flawed: [AtomicU64; Flaw::ALL.len()],
 }
 
@@ -35,6 +36,8 @@ pub struct Tally {
     pub sent_by_kernel: u64,
     /// Datagrams for another address or port than ours.
     pub foreign: u64,
+    /// Datagrams that could not leave and were dropped: the link was down, or nobody has told yet where its peer is.
+    pub lost: u64,
     /// Frames that are no datagrams, in the order of [`Flaw::ALL`].
     pub flawed: [u64; Flaw::ALL.len()],
 }
@@ -49,7 +52,7 @@ impl Tally {
 impl Counters {
     /// What they are now.
     pub fn read(&self) -> Tally {
-        let Counts { received, stamped, sent, received_by_kernel, sent_by_kernel, foreign, flawed } =
+        let Counts { received, stamped, sent, received_by_kernel, sent_by_kernel, foreign, lost, flawed } =
             &*self.0;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Tally {
@@ -59,35 +62,48 @@ impl Counters {
             received_by_kernel: read(received_by_kernel),
             sent_by_kernel: read(sent_by_kernel),
             foreign: read(foreign),
+            lost: read(lost),
             flawed: flawed.each_ref().map(read),
         }
     }
 
-    pub(crate) fn received(&self, datagrams: u64) {
+    /// So many datagrams came past the kernel.
+    pub fn received(&self, datagrams: u64) {
         add(&self.0.received, datagrams);
     }
 
-    pub(crate) fn stamped(&self, datagrams: u64) {
+    /// Of so many of them it is known when they arrived.
+    pub fn stamped(&self, datagrams: u64) {
         add(&self.0.stamped, datagrams);
     }
 
-    pub(crate) fn sent(&self, datagrams: u64) {
+    /// So many left past it.
+    pub fn sent(&self, datagrams: u64) {
         add(&self.0.sent, datagrams);
     }
 
-    pub(crate) fn received_by_kernel(&self, batches: u64) {
+    /// So many batches came by the kernel's socket.
+    pub fn received_by_kernel(&self, batches: u64) {
         add(&self.0.received_by_kernel, batches);
     }
 
-    pub(crate) fn sent_by_kernel(&self) {
+    /// A batch left by it.
+    pub fn sent_by_kernel(&self) {
         add(&self.0.sent_by_kernel, 1);
     }
 
-    pub(crate) fn foreign(&self) {
+    /// A datagram was for somebody else.
+    pub fn foreign(&self) {
         add(&self.0.foreign, 1);
     }
 
-    pub(crate) fn flawed(&self, flaw: Flaw) {
+    /// So many datagrams could not leave.
+    pub fn lost(&self, datagrams: u64) {
+        add(&self.0.lost, datagrams);
+    }
+
+    /// A frame had this flaw.
+    pub fn flawed(&self, flaw: Flaw) {
         add(&self.0.flawed[flaw as usize], 1);
     }
 }

@@ -6,29 +6,84 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
 use pathweave_netlink::{Netlink, SystemError};
-use pathweave_units::nearest;
+use pathweave_units::{did_you_mean, nearest};
+use thiserror::Error;
 
-use crate::error::XdpError;
 use crate::frame::Mac;
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Interface {
-    pub(crate) name: String,
-    pub(crate) index: u32,
-    pub(crate) mac: Mac,
+pub struct Interface {
+    /// Its name: `eth0`.
+    pub name: String,
+    /// Its number in its network namespace.
+    pub index: u32,
+    /// Its Ethernet address.
+    pub mac: Mac,
     /// The longest IP packet, in bytes.
-    pub(crate) mtu_bytes: u32,
+    pub mtu_bytes: u32,
     /// The most receive queues it may have; those it has now may be fewer.
-    pub(crate) queues: u32,
-    pub(crate) addresses: Vec<IpAddr>,
+    pub queues: u32,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// Why an interface cannot be used, with what to do.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum InterfaceError {
+    /// No interface has this name.
+    #[error("there is no network interface {name:?}{} (there are {all})", did_you_mean(.nearest.as_deref()))]
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+        /// A name that is much like it, if one is.
+        nearest: Option<String>,
+        /// All there are.
+        all: String,
+    },
+    /// It is down.
+    #[error("the network interface {interface} is down: `ip link set {interface} up`")]
+    Down {
+        /// Which.
+        interface: String,
+    },
+    /// It carries no Ethernet.
+    #[error(
+        "the network interface {interface} is not one of Ethernet, which is needed here; use the backend udp"
+    )]
+    NotEthernet {
+        /// Which.
+        interface: String,
+    },
+    /// The address is not the interface's.
+    #[error(
+        "the network interface {interface} has {}; it has {}",
+        if .wanted.is_unspecified() { "no address of the family asked for".to_owned() } else { format!("not the address {wanted}") },
+        if .all.is_empty() { "none" } else { .all }
+    )]
+    Address {
+        /// Which interface.
+        interface: String,
+        /// The address asked for.
+        wanted: IpAddr,
+        /// Those it has.
+        all: String,
+    },
+    /// The kernel does not answer.
+    #[error("cannot ask for network interfaces: {why}")]
+    System {
+        /// What it said.
+        why: String,
+    },
 }
 
 impl Interface {
     /// The interface of this name, in the network namespace of the socket.
-    pub(crate) fn find(netlink: &mut Netlink, name: &str) -> Result<Interface, XdpError> {
-        let asking =
-            |why: SystemError| XdpError::System { doing: "ask for network interfaces", why: why.to_string() };
+    ///
+    /// # Errors
+    /// There is none, it is down, or it is not one of Ethernet.
+    pub fn find(netlink: &mut Netlink, name: &str) -> Result<Interface, InterfaceError> {
+        let asking = |why: SystemError| InterfaceError::System { why: why.to_string() };
         let links = netlink.dump(RouteNetlinkMessage::GetLink(LinkMessage::default())).map_err(asking)?;
         let links = links.into_iter().filter_map(|message| match message {
             RouteNetlinkMessage::NewLink(link) => Some((name_of(&link)?, link)),
@@ -38,13 +93,13 @@ impl Interface {
         let Some((name, link)) = found.into_iter().next() else {
             let all: Vec<String> = others.into_iter().map(|(name, _)| name).collect();
             let nearest = nearest(name, all.iter().map(String::as_str)).map(str::to_owned);
-            return Err(XdpError::NoInterface { name: name.to_owned(), nearest, all: all.join(", ") });
+            return Err(InterfaceError::Unknown { name: name.to_owned(), nearest, all: all.join(", ") });
         };
         if !link.header.flags.contains(LinkFlags::Up) {
-            return Err(XdpError::Down { interface: name });
+            return Err(InterfaceError::Down { interface: name });
         }
         if link.header.link_layer_type != LinkLayerType::Ether {
-            return Err(XdpError::NotEthernet { interface: name });
+            return Err(InterfaceError::NotEthernet { interface: name });
         }
         let index = link.header.index;
         let mut interface =
@@ -69,7 +124,10 @@ impl Interface {
     }
 
     /// The address peers reach us at, if `wanted` is unspecified the first there is.
-    pub(crate) fn address(&self, wanted: IpAddr) -> Result<IpAddr, XdpError> {
+    ///
+    /// # Errors
+    /// It does not have this one, or none of its family.
+    pub fn address(&self, wanted: IpAddr) -> Result<IpAddr, InterfaceError> {
         let of_family =
             || self.addresses.iter().copied().filter(|address| address.is_ipv4() == wanted.is_ipv4());
         let found = match wanted.is_unspecified() {
@@ -78,7 +136,7 @@ impl Interface {
         };
         found.ok_or_else(|| {
             let all: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
-            XdpError::Address { interface: self.name.clone(), wanted, all: all.join(", ") }
+            InterfaceError::Address { interface: self.name.clone(), wanted, all: all.join(", ") }
         })
     }
 }

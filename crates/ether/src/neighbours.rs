@@ -22,7 +22,7 @@ const MOST_KNOWN: usize = 1 << 16;
 
 /// How packets get to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub enum Way {
     /// To this Ethernet address, by our interface.
     Direct(Mac),
     /// By the kernel: over another interface, or because it has yet to find out (which sending by it makes it do).
@@ -38,7 +38,7 @@ struct Known {
 
 /// The ways to peers by one interface.
 #[derive(Debug)]
-pub(crate) struct Neighbours {
+pub struct Neighbours {
     netlink: Netlink,
     interface: u32,
     known: HashMap<IpAddr, Known>,
@@ -54,13 +54,14 @@ enum Neighbour {
 }
 
 impl Neighbours {
-    pub(crate) fn new(netlink: Netlink, interface: u32) -> Self {
+    /// Of the interface of this number, as the kernel behind `netlink` knows them.
+    pub fn new(netlink: Netlink, interface: u32) -> Self {
         Neighbours { netlink, interface, known: HashMap::new() }
     }
 
     /// The way to a peer.
     #[inline]
-    pub(crate) fn way(&mut self, peer: IpAddr, now: Instant) -> Way {
+    pub fn way(&mut self, peer: IpAddr, now: Instant) -> Way {
         match self.known.get(&peer) {
             Some(known) if known.until > now => known.way,
             _ => self.find_out(peer, now),

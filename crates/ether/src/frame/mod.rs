@@ -4,21 +4,22 @@ mod checksum;
 mod parse;
 mod template;
 
+pub(crate) use checksum::Sum;
 pub use parse::{Flaw, Parsed, parse};
 pub use template::{Ends, Mac, Template};
 
 /// Bytes of an Ethernet header.
-const ETHERNET: usize = 14;
+pub const ETHERNET: usize = 14;
 /// Bytes of an IPv4 header without options.
 const IPV4: usize = 20;
 /// Bytes of an IPv6 header.
-const IPV6: usize = 40;
+pub(crate) const IPV6: usize = 40;
 /// Bytes of a UDP header.
 const UDP: usize = 8;
 
 /// What Ethernet says is behind its header.
 const TYPE_IPV4: u16 = 0x0800;
-const TYPE_IPV6: u16 = 0x86dd;
+pub(crate) const TYPE_IPV6: u16 = 0x86dd;
 /// Tags of virtual networks: IEEE 802.1Q, and the outer one of two.
 const TYPES_VLAN: [u16; 2] = [0x8100, 0x88a8];
 /// What IP says is behind its header.

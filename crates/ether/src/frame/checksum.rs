@@ -2,25 +2,23 @@
 
 use std::net::IpAddr;
 
-use super::PROTOCOL_UDP;
-
 /// A sum of 16-bit words in one's complement, not folded yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sum(u64);
+pub(crate) struct Sum(u64);
 
 impl Sum {
-    /// Of what UDP's checksum covers besides the datagram and its length: both addresses and the protocol.
-    pub(super) fn of_addresses(from: IpAddr, to: IpAddr) -> Self {
+    /// Of what the checksum of UDP or ICMPv6 covers besides the message and its length: both addresses and the protocol.
+    pub(crate) fn of_addresses(from: IpAddr, to: IpAddr, protocol: u8) -> Self {
         let add = |sum: Sum, address: IpAddr| match address {
             IpAddr::V4(address) => sum.with(&address.octets()),
             IpAddr::V6(address) => sum.with(&address.octets()),
         };
-        add(add(Sum::default().with_number(PROTOCOL_UDP.into()), from), to)
+        add(add(Sum::default().with_number(protocol.into()), from), to)
     }
 
     /// With the length of the datagram and its header, as it is counted beside the addresses.
     #[inline]
-    pub(super) fn with_length(self, bytes: u16) -> Self {
+    pub(crate) fn with_length(self, bytes: u16) -> Self {
         self.with_number(bytes)
     }
 
@@ -32,7 +30,7 @@ impl Sum {
 
     /// With these bytes. All but the last piece must have an even number of them.
     #[inline]
-    pub(super) fn with(self, bytes: &[u8]) -> Self {
+    pub(crate) fn with(self, bytes: &[u8]) -> Self {
         // Two independent sums of four bytes each: the carry of a word goes into the upper half of its sum. A packet is far too
         // short to fill it.
         let (pairs, rest) = bytes.as_chunks::<8>();
@@ -54,7 +52,7 @@ impl Sum {
     }
 
     /// In 16 bits, in the byte order in which words were read.
-    pub(super) fn folded(self) -> u16 {
+    pub(crate) fn folded(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {
             sum = (sum & 0xffff) + (sum >> 16);
@@ -63,12 +61,12 @@ impl Sum {
     }
 
     /// What makes the sum of everything all ones: what stands in a header.
-    pub(super) fn complement(self) -> [u8; 2] {
+    pub(crate) fn complement(self) -> [u8; 2] {
         (!self.folded()).to_ne_bytes()
     }
 
     /// Whether it is the sum of something whole, its checksum included.
-    pub(super) fn is_sound(self) -> bool {
+    pub(crate) fn is_sound(self) -> bool {
         self.folded() == 0xffff
     }
 }

@@ -139,7 +139,7 @@ fn parse_udp(bytes: &[u8], at: usize, (from, to): (IpAddr, IpAddr), ecn: Ecn) ->
     if from_port == 0 || to_port == 0 {
         return Err(Flaw::Port);
     }
-    let pseudo = Sum::of_addresses(from, to).with_length(length);
+    let pseudo = Sum::of_addresses(from, to, PROTOCOL_UDP).with_length(length);
     let written = [header[6], header[7]];
     let sound = match (written, from) {
         // None was made, which only IPv4 allows.
@@ -251,7 +251,9 @@ mod tests {
         for v6 in [false, true] {
             let mut begun = frame(v6, b"datagram");
             let at = begun.len() - b"datagram".len() - 2;
-            let sum = Sum::of_addresses(ends(v6).from.ip(), ends(v6).to.ip()).with_length(16).folded();
+            let sum = Sum::of_addresses(ends(v6).from.ip(), ends(v6).to.ip(), PROTOCOL_UDP)
+                .with_length(16)
+                .folded();
             begun[at..at + 2].copy_from_slice(&sum.to_ne_bytes());
             assert!(parse(&begun).is_ok());
             begun[at] ^= 1;

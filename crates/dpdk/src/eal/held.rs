@@ -1,0 +1,188 @@
+//! Frames that are ours for the moment: those that have arrived, and those that are about to leave.
+
+#![allow(unsafe_code, reason = "frames lie in DPDK's memory; each block says why it is valid")]
+
+use std::ptr::null_mut;
+
+use super::ffi::{self, Mbuf, Pool};
+
+/// Frames one call takes of a port, or gives it.
+pub(super) const BURST: usize = 64;
+/// Frames that wait for room at the port.
+const MOST_WAITING: usize = 4 * BURST;
+
+/// Frames that have arrived and that nobody has seen.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    frames: [*mut Mbuf; BURST],
+    bytes: [*mut u8; BURST],
+    lengths: [u32; BURST],
+    count: usize,
+}
+
+impl Arrived {
+    pub(super) fn new() -> Self {
+        Arrived { frames: [null_mut(); BURST], bytes: [null_mut(); BURST], lengths: [0; BURST], count: 0 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Takes what is at the port, if nothing is held.
+    pub(super) fn take(&mut self, port: u16) {
+        if self.count == 0 {
+            let (frames, bytes) = (self.frames.as_mut_ptr(), self.bytes.as_mut_ptr());
+            // SAFETY: the arrays have room for as many as said, and the port lives, for a `Port` calls this.
+            let count = unsafe {
+                ffi::pathweave_dpdk_receive(port, frames, bytes, self.lengths.as_mut_ptr(), BURST as u16)
+            };
+            self.count = usize::from(count);
+        }
+    }
+
+    /// Shows all to `sink` and gives them back. Returns how many there were.
+    pub(super) fn show(&mut self, mut sink: impl FnMut(&mut [u8])) -> usize {
+        /// Gives frames back, also where `sink` panics: nobody is shown the same ones again.
+        struct Shown<'a>(&'a mut Arrived);
+        impl Drop for Shown<'_> {
+            fn drop(&mut self) {
+                self.0.free();
+            }
+        }
+        let shown = Shown(self);
+        let count = shown.0.count;
+        for index in 0..count {
+            let (bytes, length) = (shown.0.bytes[index], shown.0.lengths[index] as usize);
+            // SAFETY: the frame is ours until it is freed, its driver has written so many bytes there, and nobody else has a
+            // reference to it.
+            sink(unsafe { std::slice::from_raw_parts_mut(bytes, length) });
+        }
+        count
+    }
+
+    fn free(&mut self) {
+        // SAFETY: the first `count` are frames of DPDK that nobody else has.
+        unsafe { ffi::pathweave_dpdk_free(self.frames.as_mut_ptr(), self.count as u32) };
+        self.count = 0;
+    }
+}
+
+impl Drop for Arrived {
+    fn drop(&mut self) {
+        self.free();
+    }
+}
+
+/// Frames on their way out.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    /// Empty ones, and where their bytes are.
+    spare: [(*mut Mbuf, *mut u8); BURST],
+    spares: usize,
+    waiting: Vec<*mut Mbuf>,
+    lengths: Vec<u16>,
+    frame_bytes: usize,
+}
+
+impl Leaving {
+    pub(super) fn new(frame_bytes: usize) -> Self {
+        Leaving {
+            spare: [(null_mut(), null_mut()); BURST],
+            spares: 0,
+            waiting: Vec::with_capacity(MOST_WAITING),
+            lengths: Vec::with_capacity(MOST_WAITING),
+            frame_bytes,
+        }
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether so many more may wait. At most a burst can be wanted.
+    pub(super) fn has_room(&self, wanted: usize) -> bool {
+        self.waiting.len() + wanted <= MOST_WAITING
+    }
+
+    /// Gets as many empty frames. False: the pool has none left.
+    pub(super) fn has_spares(&mut self, pool: *mut Pool, wanted: usize) -> bool {
+        if self.spares < wanted.min(BURST) {
+            let missing = BURST - self.spares;
+            let (mut frames, mut bytes) = ([null_mut(); BURST], [null_mut(); BURST]);
+            // SAFETY: the arrays have room for as many as said, and the pool lives, for a `Port` calls this.
+            let result = unsafe {
+                ffi::pathweave_dpdk_allocate(pool, frames.as_mut_ptr(), bytes.as_mut_ptr(), missing as u32)
+            };
+            if result != 0 {
+                return false;
+            }
+            for spare in frames.into_iter().zip(bytes).take(missing) {
+                self.spare[self.spares] = spare;
+                self.spares += 1;
+            }
+        }
+        wanted <= BURST
+    }
+
+    /// Has `write` write a frame, of the length it returns; it may write none. False: there is no empty one.
+    #[inline]
+    pub(super) fn push(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
+        let Some(last) = self.spares.checked_sub(1) else { return false };
+        let (frame, bytes) = self.spare[last];
+        // SAFETY: frames of the pool have so much room (`Port::open`), and this one is ours alone.
+        let room = unsafe { std::slice::from_raw_parts_mut(bytes, self.frame_bytes) };
+        let length = write(room).filter(|length| (1..=self.frame_bytes).contains(length));
+        if let Some(length) = length.and_then(|length| u16::try_from(length).ok()) {
+            self.spares = last;
+            self.waiting.push(frame);
+            self.lengths.push(length);
+        }
+        true
+    }
+
+    /// Gives the port what it takes. Returns how many that were.
+    pub(super) fn leave(&mut self, port: u16, frees_quietly: bool) -> usize {
+        let mut left = 0;
+        while left < self.waiting.len() {
+            let count = (self.waiting.len() - left).min(BURST);
+            let (frames, lengths) = (&mut self.waiting[left..], &self.lengths[left..]);
+            // SAFETY: so many frames with their lengths follow, they are ours, and the port lives, for a `Port` calls this.
+            let taken = unsafe {
+                ffi::pathweave_dpdk_send(
+                    port,
+                    frames.as_mut_ptr(),
+                    lengths.as_ptr(),
+                    count as u16,
+                    frees_quietly.into(),
+                )
+            };
+            left += usize::from(taken).min(count);
+            if usize::from(taken) < count {
+                break;
+            }
+        }
+        self.waiting.drain(..left);
+        self.lengths.drain(..left);
+        left
+    }
+
+    /// Drops what waits. Returns how many that were.
+    pub(super) fn drop_waiting(&mut self) -> usize {
+        let count = self.waiting.len();
+        // SAFETY: they are frames of DPDK that nobody else has.
+        unsafe { ffi::pathweave_dpdk_free(self.waiting.as_mut_ptr(), count as u32) };
+        self.waiting.clear();
+        self.lengths.clear();
+        count
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.drop_waiting();
+        let mut spare = self.spare.map(|(frame, _)| frame);
+        // SAFETY: the first `spares` are frames of DPDK that nobody else has.
+        unsafe { ffi::pathweave_dpdk_free(spare.as_mut_ptr(), self.spares as u32) };
+    }
+}

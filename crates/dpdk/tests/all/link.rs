@@ -1,0 +1,8 @@
+//! Namespaces and frames, as tests of the other backend that bypasses the kernel have them.
+
+#[path = "../../../xdp/tests/support/hostile.rs"]
+pub(crate) mod hostile;
+#[path = "../../../xdp/tests/support/net.rs"]
+pub(crate) mod net;
+#[path = "../../../xdp/tests/support/raw.rs"]
+pub(crate) mod raw;
