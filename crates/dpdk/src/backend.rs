@@ -229,11 +229,7 @@ impl DpdkBackend {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: time.subsec_nanos().into(),
         };
-        thread_local! {
-            // Where the system refuses, naps are longer.
-            static NAPS_ARE_SHORT: () = drop(set_current_timer_slack(NonZero::new(SLACK_NS)));
-        }
-        let _ = NAPS_ARE_SHORT.try_with(|()| ());
+        shorten_naps();
         let waker = self.reach.waker();
         let mut all = vec![PollFd::from_borrowed_fd(waker.as_fd(), PollFlags::IN)];
         all.extend(self.watched.iter().map(|other| PollFd::new(other, PollFlags::IN)));
@@ -424,6 +420,14 @@ impl Backend for DpdkBackend {
         self.watched = Some(other);
         true
     }
+}
+
+/// Naps of this thread are hardly longer than asked for. Where the system refuses, they are.
+fn shorten_naps() {
+    thread_local! {
+        static ARE_SHORT: bool = set_current_timer_slack(NonZero::new(SLACK_NS)).is_ok();
+    }
+    let _ = ARE_SHORT.try_with(|are_short| *are_short);
 }
 
 /// Rings have no Ethernet address, and a tap has that of the kernel's interface at its other end.

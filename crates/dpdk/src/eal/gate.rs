@@ -7,8 +7,11 @@
 #![allow(unsafe_code, reason = "a call to DPDK; the block says why it is sound")]
 
 use std::ffi::c_void;
+use std::os::fd::OwnedFd;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, eventfd};
 
 use super::ffi;
 
@@ -42,6 +45,10 @@ impl Default for Inside {
 }
 
 static GATE: OnceLock<Gate> = OnceLock::new();
+/// Numbers of descriptors that were closed, see [`occupy`].
+static PLACES: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
+/// Descriptors a device closes, at most.
+const MOST_CLOSED: usize = 16;
 /// Until when a link is taken to be down.
 static DOWN_UNTIL: Mutex<Option<Instant>> = Mutex::new(None);
 static PACED: OnceLock<Result<(), i32>> = OnceLock::new();
@@ -63,6 +70,17 @@ pub(super) fn open() -> Result<(), i32> {
 pub(super) fn enter() -> Option<Pass> {
     PACED.get()?.ok()?;
     Some(GATE.get_or_init(Gate::default).enter())
+}
+
+/// A device has closed descriptors. The control thread may have been told of them before its rest, and after it would read from
+/// others of the same numbers, without end: so nobody gets these numbers until it has had its turn.
+pub(super) fn occupy() {
+    // Where it is not paced it does not rest.
+    if PACED.get().is_none_or(Result::is_err) {
+        return;
+    }
+    let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+    places.extend((0..MOST_CLOSED).map_while(|_| eventfd(0, EventfdFlags::CLOEXEC).ok()));
 }
 
 /// A link is down: those that have something to tell about it wait less long.
@@ -121,6 +139,7 @@ impl Gate {
 }
 
 extern "C" fn rests(_argument: *mut c_void) {
+    PLACES.lock().unwrap_or_else(PoisonError::into_inner).clear();
     GATE.get_or_init(Gate::default).rest(|| std::thread::sleep(rest()));
 }
 

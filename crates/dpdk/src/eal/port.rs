@@ -190,6 +190,7 @@ impl Port {
         if self.runs {
             // SAFETY: the port lives.
             unsafe { ffi::pathweave_dpdk_halt(self.device.port) };
+            gate::occupy();
             self.runs = false;
         }
         // If it does not, it will be tried again.
@@ -271,6 +272,7 @@ impl Drop for Attached {
     fn drop(&mut self) {
         // SAFETY: the port lives, nobody uses it any more, and all frames of its pool that were ours have been freed.
         unsafe { ffi::pathweave_dpdk_detach(self.port, self.pool) };
+        gate::occupy();
     }
 }
 

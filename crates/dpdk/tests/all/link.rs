@@ -2,7 +2,9 @@
 
 #[path = "../../../xdp/tests/support/hostile.rs"]
 pub(crate) mod hostile;
-#[path = "../../../xdp/tests/support/net.rs"]
-pub(crate) mod net;
+#[path = "../../../xdp/tests/support/namespaces.rs"]
+pub(crate) mod namespaces;
 #[path = "../../../xdp/tests/support/raw.rs"]
 pub(crate) mod raw;
+
+pub(crate) use namespaces as net;

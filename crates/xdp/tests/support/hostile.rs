@@ -8,7 +8,7 @@ use pathweave_ether::Counters;
 use pathweave_ether::frame::{Ends, Flaw, MAX_HEADERS, Mac, Template};
 use pathweave_wire::Ecn;
 
-use super::net::{End, Family, address, board, connect, pattern, wait_until, write_and_compare};
+use super::namespaces::{End, Family, address, board, connect, pattern, wait_until, write_and_compare};
 use super::raw::Raw;
 
 const MUCH: usize = 1_000_000;

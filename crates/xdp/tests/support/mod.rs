@@ -3,10 +3,10 @@
 #![allow(clippy::print_stderr, reason = "what is skipped is said")]
 
 pub(crate) mod hostile;
-pub(crate) mod net;
+pub(crate) mod namespaces;
 pub(crate) mod raw;
 
-pub(crate) use net::*;
+pub(crate) use namespaces::*;
 
 use pathweave_datapath::{Device, DeviceConfig};
 use pathweave_ether::Counters;

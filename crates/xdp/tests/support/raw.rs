@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use super::net::INDEX;
+use super::namespaces::INDEX;
 
 /// A packet socket at the interface of its namespace.
 pub(crate) struct Raw {
@@ -14,7 +14,7 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// Opened in the calling thread's namespace, at the interface that [`Net`](super::net::Net) makes.
+    /// Opened in the calling thread's namespace, at the interface that [`Net`](super::namespaces::Net) makes.
     pub(crate) fn open() -> io::Result<Raw> {
         Raw::open_at(INDEX)
     }
