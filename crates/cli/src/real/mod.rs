@@ -15,7 +15,7 @@ pub(crate) enum Command {
     /// Create a small real network on this machine from a scenario or topology file
     Lab(lab::LabArgs),
     /// Measure the real datapath between two hosts
-    Perf(perf::PerfArgs),
+    Perf(Box<perf::PerfArgs>),
     /// Survey the paths to a `pathweave perf server`: round-trip times, losses, marks
     Ping(ping::PingArgs),
     /// Set up the libfabric provider: shell variables and capabilities
