@@ -424,11 +424,8 @@ fn what_dpdk_cannot_do_is_told() {
 
 /// Two processes over shared memory. A client that is killed in the middle of a stream harms neither the server nor the next client.
 #[test]
+#[cfg_attr(not(feature = "dpdk"), ignore = "this build has no DPDK")]
 fn processes_meet_over_shared_memory() {
-    if !cfg!(feature = "dpdk") {
-        println!("\n*** SKIPPED: this build has no DPDK ***\n");
-        return;
-    }
     let lab = Lab::new();
     let socket = lab.path("memif.sock").display().to_string();
     let of = |role: &str| format!("net_memif0,role={role},socket={socket},socket-abstract=no");
