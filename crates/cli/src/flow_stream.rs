@@ -24,18 +24,32 @@ pub(crate) struct FlowStream {
 }
 
 impl FlowStream {
-    /// Into a folder; nothing where records are needed as a whole.
-    pub(crate) fn open(folder: &ResultFolder, spec: &SimSpec) -> Result<Option<Self>, OutputError> {
+    /// Into the folder of a run; nothing where records are needed as a whole.
+    pub(crate) fn alone(folder: &ResultFolder, spec: &SimSpec) -> Result<Option<Self>, OutputError> {
+        FlowStream::open(spec, |run| folder.flow_file(run).map(Some))
+    }
+
+    /// Into the folder of a comparison, where others of it are.
+    pub(crate) fn among(folder: &ResultFolder, spec: &SimSpec) -> Result<Option<Self>, OutputError> {
+        FlowStream::open(spec, |run| folder.flow_file_among(run))
+    }
+
+    fn open(
+        spec: &SimSpec,
+        file: impl FnOnce(RunResult) -> Result<Option<FlowFile>, OutputError>,
+    ) -> Result<Option<Self>, OutputError> {
         if !records_can_be_written_singly(spec) {
             return Ok(None);
         }
         let info = RunInfo { version: env!("CARGO_PKG_VERSION").to_owned(), ..spec.run_info() };
+        let labels = spec.labels();
+        let known = RunResult { info: info.clone(), labels: labels.clone(), ..RunResult::default() };
+        let Some(mut file) = file(known)? else { return Ok(None) };
         let mut counts = vec![0; info.groups.len()];
         spec.graph.messages().iter().for_each(|message| counts[message.group.index()] += 1);
         let groups = (0u16..).zip(counts).map(|(group, flows)| (info.role(group), flows));
         let watched = BTreeSet::from_iter(pathweave_sim::followed(spec));
-        let figures = FlowFigures::new(groups, watched);
-        let mut file = folder.flow_file(RunResult { info, ..RunResult::default() })?;
+        let figures = FlowFigures::new(groups, watched, &labels);
         let (records, written) = sync_channel::<Vec<FlowRecord>>(WAITING);
         let failed = Arc::new(AtomicBool::new(false));
         let fails = failed.clone();

@@ -111,7 +111,7 @@ impl Room {
         on_cores: impl FnOnce(&SimSpec) -> SimSpec,
     ) -> Result<(SimSpec, Taken<'_>), Unfit> {
         let drafted = loaded.draft().map_err(Unfit::Scenario)?;
-        let (spec, taken) = self.admit(&drafted, on_cores)?;
+        let (spec, taken) = self.admit(&drafted, Records::Kept, on_cores)?;
         loaded.try_out(&spec).map_err(Unfit::Scenario)?;
         Ok((spec, taken))
     }
@@ -120,10 +120,11 @@ impl Room {
     pub(crate) fn admit(
         &self,
         drafted: &Prepared,
+        records: Records,
         on_cores: impl FnOnce(&SimSpec) -> SimSpec,
     ) -> Result<(SimSpec, Taken<'_>), Unfit> {
         let spec = on_cores(&drafted.spec);
-        let taken = self.take(&drafted.memory_in(process(&spec, Records::Kept))).map_err(Unfit::Memory)?;
+        let taken = self.take(&drafted.memory_in(process(&spec, records))).map_err(Unfit::Memory)?;
         Ok((spec, taken))
     }
 

@@ -17,8 +17,8 @@ fn code((host, label, job, group): Exchange) -> u128 {
     u128::from(host) << 96 | u128::from(label) << 64 | u128::from(job) << 32 | u128::from(group)
 }
 
-/// The labels of a graph.
-pub(crate) fn labels(graph: &MessageGraph) -> Vec<ActivityLabel> {
+/// What a workload calls what hosts do.
+pub fn labels(graph: &MessageGraph) -> Vec<ActivityLabel> {
     let bytes = |bytes: Bytes| bytes.get();
     let record = |label: &Label| ActivityLabel {
         activity: label.activity.clone(),

@@ -19,6 +19,7 @@ mod shares;
 mod tally;
 mod tasks;
 
+pub use activities::labels;
 pub use chunks::messages_in_a_chunk;
 pub use connections::{ConnId, Connection, Connections, QueuePairs};
 pub use execution::{Completed, Execution, GroupSpec};

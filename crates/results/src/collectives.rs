@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::activities::ActivityKind;
+use crate::activities::{ActivityKind, ActivityLabel};
 use crate::exposure::exposed_ps;
 use crate::records::{FlowRecord, RunResult};
 
@@ -73,7 +73,7 @@ impl Rank {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Parts {
     flows: u32,
     ranks: BTreeMap<u32, Rank>,
@@ -127,34 +127,62 @@ impl Parts {
 /// A collective within a run: its group, job and label.
 type Key = (u16, Option<u32>, u32);
 
-/// The collectives of a run, by start.
-pub fn collectives(run: &RunResult) -> Vec<CollectiveRecord> {
-    let is_collective: Vec<bool> = run.labels.iter().map(|label| label.collective.is_some()).collect();
-    let known = |label: u32| is_collective.get(label as usize).copied().unwrap_or(false);
-    let mut parts: BTreeMap<Key, Parts> = BTreeMap::new();
-    for flow in &run.flows {
-        if let Some(label) = flow.label.filter(|&label| known(label)) {
-            parts.entry((flow.group, flow.job, label)).or_default().add(flow);
+/// What the messages of collectives, each taken in once, in the order of their numbers, say of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OfFlows {
+    /// By label.
+    is_collective: Vec<bool>,
+    parts: BTreeMap<Key, Parts>,
+}
+
+impl OfFlows {
+    pub(crate) fn new(labels: &[ActivityLabel]) -> Self {
+        let is_collective = labels.iter().map(|label| label.collective.is_some()).collect();
+        OfFlows { is_collective, parts: BTreeMap::new() }
+    }
+
+    fn knows(&self, label: u32) -> bool {
+        self.is_collective.get(label as usize).copied().unwrap_or(false)
+    }
+
+    pub(crate) fn add(&mut self, flow: &FlowRecord) {
+        if let Some(label) = flow.label.filter(|&label| self.knows(label)) {
+            self.parts.entry((flow.group, flow.job, label)).or_default().add(flow);
         }
     }
-    if parts.is_empty() {
+}
+
+/// The collectives of a run, by start.
+pub fn collectives(run: &RunResult) -> Vec<CollectiveRecord> {
+    match &run.streamed {
+        Some(figures) => records(run, figures.collectives()),
+        None => {
+            let mut of_flows = OfFlows::new(&run.labels);
+            run.flows.iter().for_each(|flow| of_flows.add(flow));
+            records(run, &of_flows)
+        }
+    }
+}
+
+fn records(run: &RunResult, of_flows: &OfFlows) -> Vec<CollectiveRecord> {
+    if of_flows.parts.is_empty() {
         return Vec::new();
     }
     // Sum and maximum over ranks.
     let mut exposed: BTreeMap<Key, (u128, u64)> = BTreeMap::new();
     for (activity, exposed_ps) in run.activities.iter().zip(exposed_ps(run)) {
-        if activity.kind == ActivityKind::Communication && known(activity.label) {
+        if activity.kind == ActivityKind::Communication && of_flows.knows(activity.label) {
             let of = exposed.entry((activity.group, activity.job, activity.label)).or_default();
             *of = (of.0 + u128::from(exposed_ps), of.1.max(exposed_ps));
         }
     }
-    let record = |(key, parts): (Key, Parts)| {
+    let record = |(&key, parts): (&Key, &Parts)| {
         let (sum, most_exposed_ps) = exposed.get(&key).copied().unwrap_or_default();
         let mean = u64::try_from(sum / parts.ranks.len().max(1) as u128).unwrap_or(u64::MAX);
         let (group, job, label) = key;
         CollectiveRecord { group, job, label, exposed_ps: mean, most_exposed_ps, ..parts.record() }
     };
-    let mut all: Vec<CollectiveRecord> = parts.into_iter().map(record).collect();
+    let mut all: Vec<CollectiveRecord> = of_flows.parts.iter().map(record).collect();
     all.sort_by_key(|c| (c.first_start_ps, c.group, c.job, c.label));
     all.iter_mut().zip(0..).for_each(|(record, number)| record.collective = number);
     all

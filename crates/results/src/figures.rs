@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pathweave_units::Rng;
 
+use crate::activities::ActivityLabel;
+use crate::collectives;
 use crate::counters::flow_counters;
 use crate::human::ns;
 use crate::records::{FlowRecord, FlowStatus, Role, RunResult};
@@ -33,6 +35,7 @@ pub struct FlowFigures {
     pub(crate) sample: Sample,
     /// Some flows of the foreground that did not finish, the first ones.
     open: Vec<FlowRecord>,
+    collectives: collectives::OfFlows,
 }
 
 /// The flows of a group.
@@ -183,25 +186,30 @@ impl FlowFigures {
     pub const FINISHED_BYTES: usize = size_of::<Finished>();
 
     /// Of no flows yet. Of these groups, each with its role and how many flows it will have; the report shows those that are
-    /// `watched`, too.
-    pub fn new(groups: impl IntoIterator<Item = (Role, usize)>, watched: BTreeSet<u32>) -> Self {
+    /// `watched`, too. Collectives are put together of those that belong to them by `labels`.
+    pub fn new(
+        groups: impl IntoIterator<Item = (Role, usize)>,
+        watched: BTreeSet<u32>,
+        labels: &[ActivityLabel],
+    ) -> Self {
         let group =
             |(role, flows)| OfGroup { role, finished: Vec::with_capacity(flows), ..OfGroup::default() };
         FlowFigures {
             groups: groups.into_iter().map(group).collect(),
             sample: Sample::new(watched),
             open: Vec::new(),
+            collectives: collectives::OfFlows::new(labels),
         }
     }
 
-    /// Of all flows of a run whose records are at hand.
+    /// Of all flows of a run whose records are at hand, by which collectives are known.
     pub(crate) fn of(run: &RunResult) -> Self {
         let watched = run.series.iter().filter(|sample| sample.kind.of_flow()).map(|sample| sample.entity);
         let most = run.flows.iter().map(|flow| usize::from(flow.group) + 1).max().unwrap_or(0);
         let mut counts = vec![0; most.max(run.info.groups.len())];
         run.flows.iter().for_each(|flow| counts[usize::from(flow.group)] += 1);
         let groups = (0u16..).zip(counts).map(|(group, flows)| (run.info.role(group), flows));
-        let mut figures = FlowFigures::new(groups, watched.collect());
+        let mut figures = FlowFigures::new(groups, watched.collect(), &[]);
         run.flows.iter().for_each(|flow| figures.add(flow));
         figures
     }
@@ -212,6 +220,7 @@ impl FlowFigures {
     /// If there is no such group, or a finished flow has no time.
     pub fn add(&mut self, flow: &FlowRecord) {
         self.sample.add(flow);
+        self.collectives.add(flow);
         let group = &mut self.groups[usize::from(flow.group)];
         group.count += 1;
         group.schemes.insert(flow.scheme);
@@ -238,6 +247,10 @@ impl FlowFigures {
     /// The first flows of the foreground that did not finish, a few of them.
     pub fn open(&self) -> &[FlowRecord] {
         &self.open
+    }
+
+    pub(crate) fn collectives(&self) -> &collectives::OfFlows {
+        &self.collectives
     }
 
     pub(crate) fn all(&self) -> Vec<&OfGroup> {
@@ -283,7 +296,7 @@ mod tests {
     use super::*;
 
     fn figures(flows: &[FlowRecord]) -> FlowFigures {
-        let mut figures = FlowFigures::new([(Role::Foreground, flows.len())], BTreeSet::from([4]));
+        let mut figures = FlowFigures::new([(Role::Foreground, flows.len())], BTreeSet::from([4]), &[]);
         flows.iter().for_each(|flow| figures.add(flow));
         figures
     }

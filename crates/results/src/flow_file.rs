@@ -15,7 +15,7 @@ use crate::records::{FlowRecord, RunInfo, RunResult};
 pub struct FlowFile {
     path: PathBuf,
     table: Table<BufWriter<File>, FlowRecord>,
-    /// The run, as far as it is known before it begins: its version, fidelity, groups and schemes.
+    /// The run, as far as it is known before it begins: its version, fidelity, labels, groups and schemes.
     run: RunResult,
     /// Records that do not fill a group of rows yet.
     waiting: Vec<FlowRecord>,
@@ -25,7 +25,7 @@ impl FlowFile {
     /// Records that wait for others until they are written.
     pub const WAITING: usize = ROWS_A_GROUP;
 
-    /// A new file in the folder of a run. Of `run`, version, fidelity, names of groups and schemes and roles are needed.
+    /// A new file in the folder of a run. Of `run`, version, fidelity, labels, names of groups and schemes and roles are needed.
     ///
     /// # Errors
     /// If it cannot be written.

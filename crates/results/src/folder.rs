@@ -103,6 +103,22 @@ impl ResultFolder {
         FlowFile::create(&self.partial, run)
     }
 
+    /// The same of a run of a comparison, in the folder that [`ResultFolder::write_comparison`] gives it. Nothing if another run has
+    /// that folder already, since their names differ in what folders are not called by: the records of this one are to be kept.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn flow_file_among(&self, run: RunResult) -> Result<Option<FlowFile>, OutputError> {
+        let folder = self.partial.join(folder_name(&run.info.name));
+        match fs::create_dir(&folder) {
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+            made => {
+                made.map_err(io_error(&folder, "create the folder"))?;
+                FlowFile::create(&folder, run).map(Some)
+            }
+        }
+    }
+
     /// Writes every file of a run, with its report.
     pub fn write_run(&self, run: &RunResult, summary: &Summary) -> Result<(), OutputError> {
         self.write_files(&self.partial, run, summary)
@@ -113,10 +129,16 @@ impl ResultFolder {
     pub fn write_comparison(&self, runs: &[(&RunResult, &Summary)]) -> Result<(), OutputError> {
         for (run, summary) in runs {
             let name = folder_name(&run.info.name);
-            let numbered = (2..).map(|n| format!("{name}-{n}"));
-            let mut candidates = std::iter::once(name.clone()).chain(numbered).map(|n| self.partial.join(n));
-            let folder = candidates.find(|f| !f.exists()).expect("the numbers do not run out");
-            fs::create_dir(&folder).map_err(io_error(&folder, "create the folder"))?;
+            let folder = if run.streamed.is_some() {
+                self.partial.join(name)
+            } else {
+                let numbered = (2..).map(|n| format!("{name}-{n}"));
+                let mut candidates =
+                    std::iter::once(name.clone()).chain(numbered).map(|n| self.partial.join(n));
+                let free = candidates.find(|f| !f.exists()).expect("the numbers do not run out");
+                fs::create_dir(&free).map_err(io_error(&free, "create the folder"))?;
+                free
+            };
             self.write_files(&folder, run, summary)?;
         }
         #[derive(Serialize)]

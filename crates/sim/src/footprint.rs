@@ -28,15 +28,14 @@ impl Footprint {
     }
 }
 
-/// Whether nobody needs the records of a run as a whole, so that they can be written one by one: parts of activities are needed
-/// together, and without packets nothing is known before the end.
+/// Whether the records of a run can be written one by one: without packets all are known at once.
 pub fn records_can_be_written_singly(spec: &SimSpec) -> bool {
-    spec.fidelity == Fidelity::Packet && spec.graph.labels().is_empty()
+    spec.fidelity == Fidelity::Packet
 }
 
-/// Whether records of flows can leave before the run is over: parts of jobs, too, are needed to its end.
+/// Whether records of flows can leave before the run is over: parts of jobs and of activities are needed to its end.
 pub fn flows_can_leave(spec: &SimSpec) -> bool {
-    records_can_be_written_singly(spec) && spec.graph.jobs().is_empty()
+    records_can_be_written_singly(spec) && spec.graph.jobs().is_empty() && spec.graph.labels().is_empty()
 }
 
 /// Bytes of the pieces that a run is made of, each as the compiler lays it out.

@@ -1,6 +1,6 @@
 //! What the records of a run say before anything has moved: the same for a simulated and for a real network.
 
-use pathweave_results::{Direction, LinkTotals, NodeInfo, NodeKind, RunInfo};
+use pathweave_results::{ActivityLabel, Direction, LinkTotals, NodeInfo, NodeKind, RunInfo};
 use pathweave_topo::{NodeId, Switch};
 use pathweave_units::Rate;
 
@@ -20,6 +20,11 @@ impl SimSpec {
             roles: self.groups.iter().map(|group| group.role).collect(),
             ..RunInfo::default()
         }
+    }
+
+    /// What its workloads call what hosts do.
+    pub fn labels(&self) -> Vec<ActivityLabel> {
+        pathweave_execution::labels(&self.graph)
     }
 
     /// All nodes: hosts, then switches.

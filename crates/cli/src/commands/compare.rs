@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use pathweave_results::{
     ResultFolder, RunResult, Situation, Summary, comparison_table, differences_table, sentence,
 };
-use pathweave_scenario::{Changes, Loaded, Prepared};
+use pathweave_scenario::{Changes, Loaded, Prepared, Records};
 use pathweave_sim::{SimSpec, Tap};
 use serde::Serialize;
 
@@ -15,6 +15,7 @@ use super::{Names, default_folder, output, safe_name, scheme_names};
 use crate::batch::{Batch, in_threads};
 use crate::execute::{Finished, Seers, execute};
 use crate::failure::{Failure, Outcome};
+use crate::flow_stream::FlowStream;
 use crate::interrupt::Interrupt;
 use crate::landing;
 use crate::live::Live;
@@ -157,9 +158,14 @@ impl Comparison {
 
     /// Sets each run up, as it is made `on_cores`, for what only the simulator can refuse; one at a time, for each takes memory
     /// meanwhile.
-    pub(crate) fn try_out(&self, room: &Room, on_cores: impl Fn(&SimSpec) -> SimSpec) -> Result<(), Failure> {
+    pub(crate) fn try_out(
+        &self,
+        room: &Room,
+        records: Records,
+        on_cores: impl Fn(&SimSpec) -> SimSpec,
+    ) -> Result<(), Failure> {
         for run in &self.runs {
-            let admitted = room.admit(&run.prepared, &on_cores);
+            let admitted = room.admit(&run.prepared, records, &on_cores);
             let (spec, _taken) = admitted.map_err(|why| why.of(&format!("{} {}", self.name, run.scheme)))?;
             run.loaded.try_out(&spec)?;
         }
@@ -198,8 +204,10 @@ pub(crate) fn carry_out(
     };
     let planned = planned(comparisons);
     let room = cores.room();
+    // The page of several draws when flows finish.
+    let records = if several { Records::Kept } else { traces.records() };
     for comparison in comparisons {
-        comparison.try_out(&room, |spec| cores.of(spec, planned.len()))?;
+        comparison.try_out(&room, records, |spec| cores.of(spec, planned.len()))?;
     }
     let mut folders = Vec::new();
     for comparison in comparisons {
@@ -226,7 +234,8 @@ pub(crate) fn carry_out(
         let (live, number) = &live[index];
         shown.telling(live, *number)
     };
-    let finished = run_all(&planned, &mut traces, (cores, &room), &progress, &interrupt)?;
+    let written = (records == Records::Written).then(|| &folders[0]);
+    let finished = run_all(&planned, &mut traces, written, (cores, &room), &progress, &interrupt)?;
     live.iter().for_each(|(live, _)| live.close());
     if let Some(batch) = batch {
         batch.finish();
@@ -377,10 +386,12 @@ fn open_traces(planned: &[(String, &Planned)], args: &TraceArgs) -> Result<Vec<T
     planned.iter().map(|(label, run)| Traces::open(&args.of_run(label), &run.prepared.spec)).collect()
 }
 
-/// Each thread takes the next run that is free. A run does not depend on what runs beside it.
+/// Each thread takes the next run that is free. A run does not depend on what runs beside it. Records of flows are `written` into a
+/// folder while runs go on, if they are not needed later.
 fn run_all(
     planned: &[(String, &Planned)],
     traces: &mut [Traces],
+    written: Option<&ResultFolder>,
     (cores, room): (Cores, &Room),
     progress: &(impl Fn(usize) -> RunProgress + Sync),
     interrupt: &Interrupt,
@@ -394,12 +405,15 @@ fn run_all(
         let mut slot = slots[index].lock().expect("no thread panics while it holds the lock");
         let (traces, result) = &mut *slot;
         let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
-        // Their common report compares records.
-        let seers = Seers { tap, flows: None };
+        let records = if written.is_some() { Records::Written } else { Records::Kept };
         let made = room
-            .admit(&run.prepared, |spec| cores.of(spec, planned.len()))
+            .admit(&run.prepared, records, |spec| cores.of(spec, planned.len()))
             .map_err(|why| why.of(&planned[index].0))
-            .and_then(|(spec, _taken)| execute(&run.loaded, &spec, progress(index), interrupt, seers));
+            .and_then(|(spec, _taken)| {
+                let flows = written.map(|folder| FlowStream::among(folder, &spec)).transpose();
+                let seers = Seers { tap, flows: flows.map_err(output)?.flatten() };
+                execute(&run.loaded, &spec, progress(index), interrupt, seers)
+            });
         if made.is_err() {
             // Nothing is written then, so the others need not go on.
             interrupt.request();

@@ -90,6 +90,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<Outcome, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use pathweave_scenario::Records;
     use pathweave_sim::SimSpec;
 
     use super::*;
@@ -107,7 +108,7 @@ mod tests {
                 Loaded::parse(text(&file), &file, "", &changes)
             });
             let plan = plan.unwrap();
-            plan.try_out(&Room::now(true), SimSpec::clone).unwrap();
+            plan.try_out(&Room::now(true), Records::Kept, SimSpec::clone).unwrap();
             assert_eq!(plan.title, situation.scenario, "the scenario is named after its file");
             assert_eq!(situation.schemes[0], "ecmp");
             assert!(situation.schemes.iter().any(|scheme| scheme == "weave"), "our own is in each");

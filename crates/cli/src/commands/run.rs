@@ -137,7 +137,7 @@ impl Desk {
         }
         let flows = match args.traces.records() {
             Records::Kept => None,
-            Records::Written => FlowStream::open(&folder, spec).map_err(output)?,
+            Records::Written => FlowStream::alone(&folder, spec).map_err(output)?,
         };
         let reporter = Reporter::new(&args.talk);
         for note in &ready.notes {

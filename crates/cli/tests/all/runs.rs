@@ -95,6 +95,55 @@ fn threads_do_not_show_in_results() {
     assert_eq!(table("one", "flows.parquet"), table("parted", "flows.parquet"));
 }
 
+const SMALL_RING: &str = r#"
+scheme = "rps"
+topology = { kind = "leaf-spine", leaves = 2, spines = 2, hosts_per_leaf = 4 }
+
+[[workload]]
+kind = "ring-all-reduce"
+group_size = 4
+size = "1MB"
+repetitions = 2
+compute = "10us"
+"#;
+
+/// Jobs with computations, collectives and labels: all tables are the same whether records of flows are kept to the end or written,
+/// alone and in a comparison.
+#[test]
+fn records_of_jobs_are_the_same_kept_and_written() {
+    let lab = Lab::new().file("ring.toml", SMALL_RING);
+    let made = |command: &[&str], out: &str, more: &[&str]| {
+        let done = lab.run(&[command, &["--out", out, "--quiet"], more].concat());
+        assert_eq!(done.code, 0, "{}", done.err);
+    };
+    made(&["run", "ring.toml"], "written", &[]);
+    made(&["run", "ring.toml"], "kept", &["--flows-csv", "flows.csv"]);
+    let compare = ["compare", "ring.toml", "--schemes", "rps,ecmp"];
+    made(&compare, "both", &[]);
+    made(&compare, "both-kept", &["--flows-csv", "both.csv"]);
+    let tables = ["flows", "jobs", "activities", "collectives", "layers", "critical", "links"];
+    for name in tables.map(|table| format!("{table}.parquet")) {
+        let table = |folder: &str| fs::read(lab.path(folder).join(&name)).unwrap();
+        assert_eq!(table("written"), table("kept"), "{name}");
+        for scheme in ["rps", "ecmp"] {
+            assert_eq!(
+                table(&format!("both/{scheme}")),
+                table(&format!("both-kept/{scheme}")),
+                "{scheme} {name}"
+            );
+        }
+    }
+    let figures = |folder: &str| {
+        let mut summary = lab.json(&format!("{folder}/summary.json"));
+        for run in summary["runs"].as_array_mut().unwrap() {
+            run["run"].as_object_mut().unwrap().retain(|key, _| key == "digest");
+        }
+        summary
+    };
+    assert_eq!(figures("both"), figures("both-kept"));
+    assert!(lab.json("written/summary.json")["overall"]["count"].as_u64().unwrap() > 0);
+}
+
 #[test]
 fn the_resolved_scenario_runs_again_from_elsewhere() {
     let text = SMALL

@@ -1,10 +1,11 @@
 //! The result folder: complete or absent, and never over files of other programs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use crate::support::{Shape, run};
-use pathweave_results::{FILES, OutputError, ResultFolder, RunResult, Summary};
+use pathweave_results::{FILES, FlowFigures, OutputError, ResultFolder, Role, RunResult, Summary};
 
 fn write(destination: &Path, run: &RunResult) -> Result<(), OutputError> {
     let folder = ResultFolder::create(destination)?;
@@ -117,5 +118,37 @@ fn a_comparison_has_a_folder_for_each_run_and_can_be_replaced() {
         folder.commit().unwrap();
         assert_eq!(names(&destination), ["a_b", "a_b-2", "c", "report.html", "summary.json"]);
         assert_eq!(names(&destination.join("c")).len(), FILES.len());
+    }
+}
+
+#[test]
+fn records_of_a_comparison_are_written_before_the_rest_of_their_folders() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = ResultFolder::create(&dir.path().join("compare")).unwrap();
+    let runs = [run("a/b", Shape::SMALL), run("a:b", Shape::SMALL)];
+    let known = |run: &RunResult| RunResult {
+        info: run.info.clone(),
+        labels: run.labels.clone(),
+        ..RunResult::default()
+    };
+    let mut file = folder.flow_file_among(known(&runs[0])).unwrap().expect("the first of its name");
+    // The other's folder has the same name: its records are kept.
+    assert!(folder.flow_file_among(known(&runs[1])).unwrap().is_none());
+    file.add(&runs[0].flows).unwrap();
+    file.finish(&runs[0].info).unwrap();
+    let [first, second] = runs;
+    let groups = first.info.groups.iter().map(|_| (Role::Foreground, 0));
+    let mut figures = FlowFigures::new(groups, BTreeSet::new(), &first.labels);
+    first.flows.iter().for_each(|flow| figures.add(flow));
+    let written = RunResult { flows: Vec::new(), streamed: Some(Box::new(figures)), ..first.clone() };
+    let summaries = [&written, &second].map(Summary::from_run);
+    folder.write_comparison(&[(&second, &summaries[1]), (&written, &summaries[0])]).unwrap();
+    let target = folder.commit().unwrap();
+    assert_eq!(names(&target), ["a_b", "a_b-2", "report.html", "summary.json"]);
+    let alone = dir.path().join("alone");
+    write(&alone, &first).unwrap();
+    for table in ["flows.parquet", "collectives.parquet"] {
+        let bytes = |folder: &Path| fs::read(folder.join(table)).unwrap();
+        assert_eq!(bytes(&target.join("a_b")), bytes(&alone), "{table}");
     }
 }

@@ -57,9 +57,9 @@ pub struct Process {
 /// What becomes of the records of flows while a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Records {
-    /// They stay in memory to the end, as in comparisons and in programs that use them.
+    /// They stay in memory to the end, as in programs that use them.
     Kept,
-    /// They are written as they become known, unless they are parts of activities, as in a single run of the program.
+    /// They are written as they become known, as in a run of the program; those of jobs and activities at the end, one by one.
     Written,
 }
 
