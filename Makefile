@@ -10,8 +10,6 @@ SMOKE_SEED ?= 1
 SOAK_SECONDS ?= 600
 
 FUZZ_TARGETS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
-# Shares what the workspace has built already.
-FUZZ_RUN = $(CARGO) run --quiet --manifest-path fuzz/Cargo.toml --target-dir $(or $(CARGO_TARGET_DIR),target)
 
 # Ports of DPDK are compiled where it is installed with its headers.
 HAS_DPDK := $(shell pkg-config --atleast-version=22.11 libdpdk 2>/dev/null && command -v cc)
@@ -21,8 +19,10 @@ ALL = --locked --workspace --features pathweave-datapath/tokio $(DPDK_FEATURE)
 # Runs over MPI ranks are compiled where an MPI and libclang, which reads its headers, are installed.
 HAS_MPI := $(shell command -v mpicc >/dev/null && PATH=$$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -Eo -m1 'libclang(-[0-9]+)?\.so')
 MPI_FEATURE = $(if $(HAS_MPI),--features pathweave-cli/mpi)
-SOME_FEATURES = --features pathweave-datapath/tokio,pathweave-policy/testing,pathweave-wire/std $(MPI_FEATURE) $(DPDK_FEATURE)
-EVERYTHING = $(if $(and $(HAS_MPI),$(HAS_DPDK)),--all-features,$(SOME_FEATURES))
+# All features, but for libFuzzer, which takes a C++ compiler.
+EVERYTHING = --features pathweave-datapath/tokio,pathweave-policy/testing,pathweave-wire/std $(MPI_FEATURE) $(DPDK_FEATURE)
+# Where debug builds are.
+DEBUG = $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/debug
 
 # The Python that tests and `make python` start from.
 PYTHON ?= python3
@@ -30,7 +30,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo profile dist release test lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider
+.PHONY: help build demo module profile dist release test lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,11 +90,9 @@ test: bare smoke ## All tests.
 
 lint: $(VENV)/tools ## Formatting and lints, all features; types of the Python package.
 	$(CARGO) fmt --all --check
-	$(CARGO) fmt --all --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) fmt --all --check --manifest-path .ci/bare/Cargo.toml
 	$(CARGO) clippy --locked --workspace --all-targets $(EVERYTHING) -- -D warnings
 	$(CARGO) clippy --locked -p pathweave-cli --no-default-features -- -D warnings
-	$(CARGO) clippy --manifest-path fuzz/Cargo.toml --target-dir $(or $(CARGO_TARGET_DIR),target) -- -D warnings
 	$(VENV)/bin/ruff check --quiet
 	$(VENV)/bin/ruff format --check --quiet
 	$(VENV)/bin/mypy --no-error-summary
@@ -116,10 +114,15 @@ python: $(VENV)/tools ## The Python package, into .venv.
 wheel: $(VENV)/tools ## The Python package with the program, as a wheel in target/wheels.
 	$(BY_PROFILE) $(IN_VENV) maturin build --quiet --profile tuned --strip --locked --out target/wheels
 
-test-python: $(VENV)/tools programs ## Tests of the Python package.
-	$(IN_VENV) maturin develop --quiet --locked
-	PATHWEAVE_PROGRAM=$(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/debug/pathweave $(VENV)/bin/pytest --quiet
-	$(VENV)/bin/python -m mypy.stubtest pathweave._pathweave --mypy-config-file pyproject.toml
+test-python: module ## Tests of the Python package.
+	PATHWEAVE_PROGRAM=$(DEBUG)/pathweave $(FROM_SOURCE) $(VENV)/bin/pytest --quiet
+	$(FROM_SOURCE) $(VENV)/bin/python -m mypy.stubtest pathweave._pathweave --mypy-config-file pyproject.toml
+
+# The module as the workspace builds it, where Python finds it beside its source: maturin would build every crate once more, with
+# other features.
+FROM_SOURCE = PYTHONPATH=$(CURDIR)/python
+module: $(VENV)/tools programs
+	.ci/python-module $(DEBUG)
 
 # How often, and which of them: of open-mpi-5, open-mpi-4, mpich, intel-mpi, oneccl, pytorch.
 RUNS ?= 1
@@ -131,7 +134,7 @@ test-mpi: programs ## Each MPI of docs/mpi.md over the provider, byte by byte; f
 	$(PYTHON) tests/mpi/run.py $(or $(CARGO_TARGET_DIR),target)/debug/deps/libpathweave_fi.so --only $(MPI) --runs $(RUNS) $(MPI_OPTIONS)
 
 test-ranks: ## One run by 2 and 4 ranks of each MPI that is installed (Open MPI, MPICH); docs/howto-cluster.md.
-	$(PYTHON) tests/ranks/run.py --target $(or $(CARGO_TARGET_DIR),target)
+	$(PYTHON) tests/ranks/run.py --target $(or $(CARGO_TARGET_DIR),target) -- $(ALL)
 
 # Where fabtests is installed, if not where the shell finds it.
 FABTESTS ?=
@@ -139,17 +142,16 @@ FABTESTS ?=
 test-fabtests: programs ## libfabric's own tests (fabtests) over the provider; docs/mpi.md. Skipped without them.
 	$(PYTHON) tests/fabtests/run.py $(or $(CARGO_TARGET_DIR),target)/debug/deps/libpathweave_fi.so $(if $(FABTESTS),--fabtests $(FABTESTS))
 
-# What tests of other languages start: the program, and what writes samples of reports.
+# What tests of other languages start or load: the program, what writes samples of reports, the fuzz targets, the Python module.
+# Examples, and with them the features of what tests need, are in it, so that `cargo test` builds nothing of it again.
 programs:
-	$(CARGO) build --quiet $(ALL) --bins --examples
+	$(CARGO) build --quiet $(ALL) --lib --bins --examples
 
-python-model: $(VENV)/tools ## Write the typed scenarios of the Python package from the engine's schema.
-	$(IN_VENV) maturin develop --quiet --locked
-	$(VENV)/bin/python python/tools/generate_model.py
+python-model: module ## Write the typed scenarios of the Python package from the engine's schema.
+	$(FROM_SOURCE) $(VENV)/bin/python python/tools/generate_model.py
 
-notebooks: $(VENV)/tools ## Execute the notebooks of docs/notebooks and keep what they print and draw.
-	$(IN_VENV) maturin develop --quiet --locked
-	$(VENV)/bin/python python/tools/notebooks.py
+notebooks: module ## Execute the notebooks of docs/notebooks and keep what they print and draw.
+	$(FROM_SOURCE) $(VENV)/bin/python python/tools/notebooks.py
 
 web: ## Build the report viewer into web/dist; needs Node. The result is committed.
 	cd web && npm ci --silent && npm run --silent check && npm run --silent build
@@ -177,8 +179,8 @@ docs-serve: ## The site of the last `make docs` on 127.0.0.1:8000, where its sea
 bare: ## Prove that the protocol core needs no operating system.
 	.ci/bare-target
 
-smoke: ## Run every fuzz target briefly, on stable Rust.
-	$(FUZZ_RUN) --bin smoke -- --iterations $(SMOKE_ITERATIONS) --seed $(SMOKE_SEED)
+smoke: programs ## Run every fuzz target briefly, on stable Rust.
+	$(DEBUG)/smoke --iterations $(SMOKE_ITERATIONS) --seed $(SMOKE_SEED)
 
 fuzz: ## Fuzz with coverage feedback (nightly Rust and cargo-fuzz), or longer without.
 	@if $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then \
@@ -188,7 +190,7 @@ fuzz: ## Fuzz with coverage feedback (nightly Rust and cargo-fuzz), or longer wi
 		done; \
 	else \
 		echo "cargo-fuzz or a nightly compiler is missing; running without coverage feedback"; \
-		seed=$$(date +%s); $(FUZZ_RUN) --release --bin smoke -- --iterations 1000000 --seed $$seed; \
+		seed=$$(date +%s); $(CARGO) run --quiet --locked --profile fuzz -p pathweave-fuzz --bin smoke -- --iterations 1000000 --seed $$seed; \
 	fi
 
 soak: ## Random requests in random weather over real sockets, beside liars, and in a lab whose links flap; every byte checked, memory flat.

@@ -76,18 +76,16 @@ class Failed(Exception):
 
 
 #: As the Makefile builds programs, so that little is built anew.
-BUILD = ["cargo", "build", "--quiet", "--locked", "--workspace", "--bins", "--examples", "--features"]
-
-
-def build(target: Path, mpi: Mpi | None) -> Path:
-    """The program, linked with this MPI, or without any."""
-    features, environment, name = "pathweave-datapath/tokio", dict(os.environ), "none"
+def build(target: Path, options: list[str], mpi: Mpi | None) -> Path:
+    """The program, linked with this MPI, or without any, as what else the tests start is built: with these options."""
+    # Examples have the features of what tests need.
+    command, environment, name = ["cargo", "build", "--quiet", *options, "--bins", "--examples"], dict(os.environ), "none"
     if mpi is not None:
-        features, name = f"{features},pathweave-cli/mpi", mpi.name
+        command, name = [*command, "--features", "pathweave-cli/mpi"], mpi.name
         environment["MPICC"] = shutil.which(mpi.compiler) or mpi.compiler
         # The bindings do not notice that they are to be of another MPI.
         subprocess.run(["cargo", "clean", "--quiet", "-p", "mpi-sys"], cwd=ROOT, check=True, env=environment)
-    subprocess.run([*BUILD, features], cwd=ROOT, check=True, env=environment)
+    subprocess.run(command, cwd=ROOT, check=True, env=environment)
     program = target / "ranks" / name / "pathweave"
     program.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(target / "debug" / "pathweave", program)
@@ -215,6 +213,7 @@ def main() -> int:
     """Runs all, and says how it went."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", type=Path, default=ROOT / "target", help="where cargo builds")
+    parser.add_argument("options", nargs="*", default=["--workspace"], help="options of cargo build, behind --")
     arguments = parser.parse_args()
     scratch = arguments.target / "ranks" / "results"
     plain: Path | None = None
@@ -224,8 +223,8 @@ def main() -> int:
             print(f"{mpi.name}: skipped, {missing} is not installed")
             continue
         print(f"{mpi.name}:", flush=True)
-        plain = plain or build(arguments.target, None)
-        program = build(arguments.target, mpi)
+        plain = plain or build(arguments.target, arguments.options, None)
+        program = build(arguments.target, arguments.options, mpi)
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
         try:

@@ -108,6 +108,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Bindings: what Python sees of scenarios, runs, sweeps, results and pickers; and the program, for the wheel.
     ("python", &["heap", "units", "policy", "scenario", "results", "sim", "sweep", "cli"]),
     // Measures every layer alone, so it may see all of them; nothing depends on it.
+    // Feeds any bytes to whatever reads foreign ones.
+    (
+        "fuzz",
+        &[
+            "units",
+            "wire",
+            "policy",
+            "transport",
+            "tagged",
+            "topo",
+            "workload",
+            "datapath",
+            "neighbour",
+            "ether",
+        ],
+    ),
     // Starts what Verilator made of the circuits; tests compare it with crates of ours.
     ("cosim", &[]),
     (
