@@ -5,6 +5,7 @@
 //! the link into a node of another part is handed over before anybody looks at it there: a window ends before it arrives.
 //! Where that part is in another process, [`Crossings`] go there in bytes.
 
+use borsh::BorshDeserialize;
 use pathweave_units::Time;
 
 use crate::fabric::Fabric;
@@ -12,7 +13,7 @@ use crate::forwarding::Note;
 use crate::packet::{Header, PortId};
 
 /// Packets on their way into another part of the fabric.
-#[derive(borsh::BorshSerialize, borsh::BorshDeserialize)]
+#[derive(borsh::BorshSerialize)]
 pub struct Crossings<P> {
     /// As they are on their links, in order of each link.
     packets: Vec<Header>,
@@ -39,6 +40,20 @@ impl<P> Crossings<P> {
         self.due.is_empty()
     }
 
+    /// Reads what another process has written, into the memory that is here already.
+    ///
+    /// # Errors
+    /// It is not what was written there.
+    pub fn read(&mut self, from: &mut &[u8]) -> borsh::io::Result<()>
+    where
+        P: BorshDeserialize,
+    {
+        read_list(from, &mut self.packets)?;
+        read_list(from, &mut self.contents)?;
+        read_list(from, &mut self.notes)?;
+        read_list(from, &mut self.due)
+    }
+
     /// Forgets all of it: it has gone another way.
     pub fn clear(&mut self) {
         self.packets.clear();
@@ -46,6 +61,17 @@ impl<P> Crossings<P> {
         self.notes.clear();
         self.due.clear();
     }
+}
+
+fn read_list<T: BorshDeserialize>(from: &mut &[u8], list: &mut Vec<T>) -> borsh::io::Result<()> {
+    let count = u32::deserialize(from)? as usize;
+    list.clear();
+    // Each takes a byte at least.
+    list.reserve(count.min(from.len()));
+    for _ in 0..count {
+        list.push(T::deserialize(from)?);
+    }
+    Ok(())
 }
 
 impl<P: Copy, const C: usize> Fabric<P, C> {

@@ -16,7 +16,7 @@ use crate::groups::GroupSums;
 use crate::monitor::Snapshot;
 use crate::observe::{Notes, Recorder};
 use crate::pulse::Pulse;
-use crate::ranks::{Meeting, pack, take};
+use crate::ranks::{Meeting, pack, put, take};
 use crate::spec::SimSpec;
 use crate::tap::Tap;
 use crate::whole::Whole;
@@ -192,23 +192,19 @@ impl<'a> Central<'a> {
     ) -> Pulse {
         // The log is for all, since each loss concerns a sender and a receiver.
         let to_others = pack(&(own, Notes { log: notes.log.clone(), ..Notes::default() }));
-        let message = |to: u16| {
-            let mut message = match to {
-                0 => pack(&(own, &*notes)),
-                _ => to_others.clone(),
-            };
-            whole.boxes.collect(window, to, &mut message);
-            message
-        };
-        let answers = self.meeting.exchange(message);
-        let lead = self.meeting.is_lead();
-        if !lead {
+        self.meeting.exchange(|to, message| {
+            match to {
+                0 => put(message, &(own, &*notes)),
+                _ => message.extend_from_slice(&to_others),
+            }
+            whole.boxes.collect(window, to, message);
+        });
+        if !self.meeting.is_lead() {
             // The lead has them now.
             *notes = Notes { log: std::mem::take(&mut notes.log), ..Notes::default() };
         }
         let mut pulse = own;
-        for (_, answer) in answers {
-            let mut answer = answer.as_slice();
+        for (_, mut answer) in self.meeting.answers() {
             let (theirs, told): (Pulse, Notes) = take(&mut answer);
             pulse = Pulse::of_all([pulse, theirs]);
             notes.add(told);

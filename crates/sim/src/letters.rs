@@ -7,7 +7,7 @@ use pathweave_units::{HostId, Time};
 
 use crate::agenda::{Item, Rank};
 use crate::host::Content;
-use crate::ranks::take;
+use crate::ranks::{put, take};
 
 /// Something that a host of another part does to this one at a time.
 #[derive(BorshSerialize, BorshDeserialize)]
@@ -34,7 +34,7 @@ impl Post {
 
     /// Adds all of it to what goes to another process, in bytes. Nothing is left.
     pub(crate) fn pack(&mut self, out: &mut Vec<u8>) {
-        (&self.packets, &self.letters).serialize(out).expect("memory takes what is written to it");
+        put(out, &(&self.packets, &self.letters));
         self.packets.clear();
         self.letters.clear();
     }
@@ -44,7 +44,11 @@ impl Post {
         if self.packed.is_empty() {
             return;
         }
-        (self.packets, self.letters) = take(&mut self.packed.as_slice());
+        let mut packed = self.packed.as_slice();
+        self.packets
+            .read(&mut packed)
+            .unwrap_or_else(|why| panic!("packets of another rank cannot be read: {why}"));
+        self.letters = take(&mut packed);
         self.packed.clear();
     }
 }

@@ -3,14 +3,13 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use borsh::BorshSerialize;
 use pathweave_fabric::{Fabric, PortId};
 use pathweave_units::Time;
 
 use crate::host::Content;
 use crate::letters::{Letter, Post};
 use crate::partition::Place;
-use crate::ranks::take;
+use crate::ranks::{put, take};
 
 /// A node of another part that links from this one lead to.
 struct Exit {
@@ -121,7 +120,7 @@ impl Boxes {
         for (from, to) in self.here.clone().flat_map(|from| to.clone().map(move |to| (from, to))) {
             let mut place = self.place(window, from, to);
             if !place.packed.is_empty() {
-                (from, to, &place.packed).serialize(out).expect("memory takes what is written to it");
+                put(out, &(from, to, &place.packed));
                 place.packed.clear();
             }
         }
@@ -130,8 +129,12 @@ impl Boxes {
     /// Puts what another rank has collected for the parts of this one where they take it in.
     pub(crate) fn distribute(&self, window: usize, mut packed: &[u8]) {
         while !packed.is_empty() {
-            let (from, to, post): (u16, u16, Vec<u8>) = take(&mut packed);
-            self.place(window, from, to).packed = post;
+            let (from, to, bytes): (u16, u16, u32) = take(&mut packed);
+            let (post, others) = packed.split_at(bytes as usize);
+            packed = others;
+            let mut place = self.place(window, from, to);
+            place.packed.clear();
+            place.packed.extend_from_slice(post);
         }
     }
 }

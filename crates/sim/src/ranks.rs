@@ -16,34 +16,40 @@ pub trait Ranks {
     /// How many there are.
     fn count(&self) -> u16;
 
-    /// One meeting of all: gives `messages[rank]` to each rank, and returns what each has given to this one, by rank. What is for
-    /// this rank itself comes back. Every rank makes the same meetings in the same order.
+    /// One meeting of all: gives `messages[rank]` to each rank, and puts what each has given to this one into `answers`, by rank,
+    /// whose memory is used again. What is for this rank itself comes back. Every rank makes the same meetings in the same order.
     ///
     /// Where a rank is lost this does not return: the process ends with a message that names that rank.
-    fn meet(&mut self, messages: Vec<Vec<u8>>) -> Vec<Vec<u8>>;
+    fn meet(&mut self, messages: &[Vec<u8>], answers: &mut Vec<Vec<u8>>);
 }
 
 /// The meetings of a run, which may be in one process.
-pub(crate) struct Meeting<'a>(Option<&'a mut dyn Ranks>);
+pub(crate) struct Meeting<'a> {
+    ranks: Option<&'a mut dyn Ranks>,
+    /// To each rank and from each. Kept for their memory: there is a meeting a window, and fresh memory is slow.
+    messages: Vec<Vec<u8>>,
+    answers: Vec<Vec<u8>>,
+}
 
 impl<'a> Meeting<'a> {
     /// Nobody to meet.
     pub(crate) fn alone() -> Self {
-        Meeting(None)
+        Meeting { ranks: None, messages: Vec::new(), answers: Vec::new() }
     }
 
     pub(crate) fn of(ranks: &'a mut dyn Ranks) -> Self {
-        Meeting((ranks.count() > 1).then_some(ranks))
+        let messages = vec![Vec::new(); usize::from(ranks.count())];
+        Meeting { ranks: (ranks.count() > 1).then_some(ranks), messages, answers: Vec::new() }
     }
 
     /// Whether there are other processes.
     #[inline]
     pub(crate) fn several(&self) -> bool {
-        self.0.is_some()
+        self.ranks.is_some()
     }
 
     pub(crate) fn own(&self) -> u16 {
-        self.0.as_ref().map_or(0, |ranks| ranks.own())
+        self.ranks.as_ref().map_or(0, |ranks| ranks.own())
     }
 
     /// Whether the result of the run is here.
@@ -51,13 +57,25 @@ impl<'a> Meeting<'a> {
         self.own() == 0
     }
 
-    /// Gives each other rank what `message` returns for it, and returns what these have given, with their numbers.
-    pub(crate) fn exchange(&mut self, mut message: impl FnMut(u16) -> Vec<u8>) -> Vec<(u16, Vec<u8>)> {
-        let Some(ranks) = &mut self.0 else { return Vec::new() };
-        let own = ranks.own();
-        let messages = (0..ranks.count()).map(|to| if to == own { Vec::new() } else { message(to) });
-        let answers = ranks.meet(messages.collect());
-        (0..).zip(answers).filter(|(from, _)| *from != own).collect()
+    /// Gives each other rank what `write` writes for it. What these have given is in [`Meeting::answers`] then.
+    pub(crate) fn exchange(&mut self, mut write: impl FnMut(u16, &mut Vec<u8>)) {
+        let own = self.own();
+        if let Some(ranks) = &mut self.ranks {
+            for (to, message) in (0..).zip(&mut self.messages) {
+                message.clear();
+                if to != own {
+                    write(to, message);
+                }
+            }
+            ranks.meet(&self.messages, &mut self.answers);
+        }
+    }
+
+    /// What each other rank has given in the last meeting, with its number.
+    pub(crate) fn answers(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        let own = self.own();
+        let all = (0..).zip(self.answers.iter().map(Vec::as_slice));
+        all.filter(move |(from, _)| *from != own)
     }
 
     /// Tells all ranks what this one knows, and returns what each knows, by rank.
@@ -66,26 +84,35 @@ impl<'a> Meeting<'a> {
             return vec![own];
         }
         let packed = pack(&own);
-        let others = self.exchange(|_| packed.clone());
-        let mut all: Vec<T> = others.iter().map(|(_, message)| unpack(message)).collect();
+        self.exchange(|_, message| message.extend_from_slice(&packed));
+        let mut all: Vec<T> = self.answers().map(|(_, message)| unpack(message)).collect();
         all.insert(usize::from(self.own()), own);
         all
     }
 
     /// Tells rank 0 what this one knows. Returns what each knows there, by rank, and nothing elsewhere.
     pub(crate) fn tell_lead<T: BorshSerialize + BorshDeserialize>(&mut self, own: T) -> Vec<T> {
-        let mut packed = if self.is_lead() { Vec::new() } else { pack(&own) };
-        let others = self.exchange(|to| if to == 0 { std::mem::take(&mut packed) } else { Vec::new() });
+        self.exchange(|to, message| {
+            if to == 0 {
+                put(message, &own);
+            }
+        });
         if !self.is_lead() {
             return Vec::new();
         }
-        [own].into_iter().chain(others.iter().map(|(_, message)| unpack(message))).collect()
+        let others = self.answers().map(|(_, message)| unpack(message));
+        [own].into_iter().chain(others).collect()
     }
 }
 
 /// A value in bytes, for another process of the run.
 pub(crate) fn pack(value: &impl BorshSerialize) -> Vec<u8> {
     borsh::to_vec(value).expect("memory takes what is written to it")
+}
+
+/// Adds a value to a message.
+pub(crate) fn put(message: &mut Vec<u8>, value: &impl BorshSerialize) {
+    value.serialize(message).expect("memory takes what is written to it");
 }
 
 /// The value that another process of the run has packed.
@@ -132,14 +159,15 @@ impl Ranks for InProcess {
         self.to.len() as u16
     }
 
-    fn meet(&mut self, messages: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    fn meet(&mut self, messages: &[Vec<u8>], answers: &mut Vec<Vec<u8>>) {
         for ((rank, to), message) in self.to.iter().enumerate().zip(messages) {
-            to.send(message).unwrap_or_else(|_| panic!("rank {rank} is gone"));
+            to.send(message.clone()).unwrap_or_else(|_| panic!("rank {rank} is gone"));
         }
         let receive = |(rank, from): (usize, &Receiver<Vec<u8>>)| {
             from.recv().unwrap_or_else(|_| panic!("rank {rank} is gone"))
         };
-        self.from.iter().enumerate().map(receive).collect()
+        answers.clear();
+        answers.extend(self.from.iter().enumerate().map(receive));
     }
 }
 
@@ -157,7 +185,9 @@ mod tests {
                     let own = meeting.own();
                     assert_eq!(meeting.share(own * 10), [0, 10, 20]);
                     let told = meeting.tell_lead(format!("rank {own}"));
-                    let to_each = meeting.exchange(|to| vec![own as u8, to as u8]);
+                    meeting.exchange(|to, message| message.extend([own as u8, to as u8]));
+                    let to_each: Vec<_> =
+                        meeting.answers().map(|(from, message)| (from, message.to_vec())).collect();
                     (told, to_each)
                 })
             })

@@ -3,6 +3,8 @@
 //! `smoke [--iterations N] [--seed S] [TARGET]` - the seed is printed, and a failing input is kept in
 //! `artifacts/TARGET` and told.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
+
 use pathweave_fuzz::{TARGETS, Target, mutate};
 use pathweave_units::Rng;
 use std::path::{Path, PathBuf};
@@ -30,7 +32,7 @@ fn main() -> ExitCode {
         let started = Instant::now();
         match run(target, &options) {
             Ok(seeds) => {
-                println!("  {:<16} {seeds} seeds, {:.1} s", target.0, started.elapsed().as_secs_f64())
+                println!("  {:<16} {seeds} seeds, {:.1} s", target.0, started.elapsed().as_secs_f64());
             }
             Err(message) => {
                 eprintln!("  {:<16} FAILED: {message}", target.0);

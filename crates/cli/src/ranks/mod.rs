@@ -95,8 +95,7 @@ impl Place {
 
 impl Company {
     fn new(mut ranks: Box<dyn Ranks>) -> Self {
-        let own = Place::own().write();
-        let places = ranks.meet(vec![own; usize::from(ranks.count())]);
+        let places = tell_all(&mut *ranks, Place::own().write());
         Company { places: places.iter().map(|place| Place::read(place)).collect(), ranks }
     }
 
@@ -165,9 +164,15 @@ impl Company {
     }
 
     fn tell_all(&mut self, own: Vec<u8>) -> Vec<Vec<u8>> {
-        let count = usize::from(self.ranks.count());
-        self.ranks.meet(vec![own; count])
+        tell_all(&mut *self.ranks, own)
     }
+}
+
+/// Tells all ranks the same, and returns what each says, by rank.
+fn tell_all(ranks: &mut dyn Ranks, own: Vec<u8>) -> Vec<Vec<u8>> {
+    let mut answers = Vec::new();
+    ranks.meet(&vec![own; usize::from(ranks.count())], &mut answers);
+    answers
 }
 
 fn sharing(places: &[Place], own: usize) -> usize {

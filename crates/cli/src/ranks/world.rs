@@ -4,7 +4,7 @@ use mpi::Threading;
 use mpi::environment::Universe;
 use mpi::request::scope;
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{Communicator, Destination, MatchedReceiveVec, Source};
+use mpi::traits::{Communicator, Destination, Equivalence, Source};
 use pathweave_sim::Ranks;
 
 /// All processes that were started with this one.
@@ -31,19 +31,16 @@ impl World {
         Ok(World { world, _universe: universe })
     }
 
-    fn receive(&self, rank: usize) -> Vec<u8> {
+    fn receive(&self, rank: usize, message: &mut Vec<u8>) {
         let process = self.world.process_at_rank(rank as i32);
-        let mut message = Vec::new();
+        message.clear();
         loop {
-            let (piece, _) = process.matched_probe().matched_receive_vec::<u8>();
-            let last = piece.len() < PIECE;
-            if message.is_empty() {
-                message = piece;
-            } else {
-                message.extend(piece);
-            }
-            if last {
-                return message;
+            let (piece, status) = process.matched_probe();
+            let (start, bytes) = (message.len(), status.count(u8::equivalent_datatype()) as usize);
+            message.resize(start + bytes, 0);
+            piece.matched_receive_into(&mut message[start..]);
+            if bytes < PIECE {
+                return;
             }
         }
     }
@@ -66,11 +63,11 @@ impl Ranks for World {
         self.world.size() as u16
     }
 
-    fn meet(&mut self, mut messages: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    fn meet(&mut self, messages: &[Vec<u8>], answers: &mut Vec<Vec<u8>>) {
         let own = usize::from(self.own());
-        let kept = std::mem::take(&mut messages[own]);
         let others = || (0..messages.len()).filter(|rank| *rank != own);
-        let mut received = vec![Vec::new(); messages.len()];
+        answers.resize_with(messages.len(), Vec::new);
+        answers[own].clone_from(&messages[own]);
         scope(|scope| {
             let mut under_way = Vec::new();
             for to in others() {
@@ -80,12 +77,10 @@ impl Ranks for World {
                 }
             }
             for from in others() {
-                received[from] = self.receive(from);
+                self.receive(from, &mut answers[from]);
             }
             under_way.into_iter().for_each(mpi::request::Request::wait_without_status);
         });
-        received[own] = kept;
-        received
     }
 }
 
