@@ -9,6 +9,7 @@ use pathweave_scenario::{Diagnostics, Loaded, Memory, MemoryPart, Prepared, Proc
 use pathweave_sim::SimSpec;
 
 use crate::failure::Failure;
+use crate::options::Threads;
 
 /// The process in which this run is made. What the program itself takes is a constant, so that a forecast is the same each time.
 pub(crate) fn process(spec: &SimSpec, records: Records) -> Process {
@@ -19,11 +20,48 @@ fn bytes(bytes: u64) -> String {
     Quantity::Bytes.show(bytes as f64)
 }
 
-/// Why a run should not be made on this machine now, where so many processes each take as much, and what would make it smaller;
-/// nothing if it fits.
-pub(crate) fn refusal(memory: &Memory, processes: usize) -> Option<String> {
-    let available = available_bytes()?;
-    refused(memory, available / processes.max(1) as u64)
+/// How a run is made on this machine now: the run, by so many threads, and what to say of their number.
+#[derive(Debug)]
+pub(crate) struct Fit {
+    pub(crate) spec: SimSpec,
+    pub(crate) note: Option<String>,
+}
+
+/// The run as it is made by one of so many processes that share the cores, where the memory of the machine is for `processes`: by
+/// fewer threads than there are cores if more would not fit and nobody has said how many.
+///
+/// # Errors
+/// Why it should not be made, and what would make it smaller.
+pub(crate) fn fit(
+    prepared: &Prepared,
+    threads: Threads,
+    sharing: usize,
+    processes: usize,
+    records: Records,
+) -> Result<Fit, String> {
+    let available = available_bytes().map(|bytes| bytes / processes.max(1) as u64);
+    fit_into(available, prepared, threads, sharing, records)
+}
+
+fn fit_into(
+    available: Option<u64>,
+    prepared: &Prepared,
+    threads: Threads,
+    sharing: usize,
+    records: Records,
+) -> Result<Fit, String> {
+    let refused = |spec: &SimSpec| refused(&prepared.memory_in(process(spec, records)), available?);
+    let most = threads.of(&prepared.spec, sharing);
+    let mut spec = most.clone();
+    while let Some(why) = refused(&spec) {
+        spec = threads.fewer(&prepared.spec, &spec).ok_or(why)?;
+    }
+    let number = |spec: &SimSpec| spec.threads.map_or(1, NonZeroU16::get);
+    let (now, most) = (number(&spec), number(&most));
+    let note = (now < most).then(|| {
+        format!("by {now} of {most} threads: by more, the run would take more memory than is available")
+    });
+    Ok(Fit { spec, note })
 }
 
 fn refused(memory: &Memory, available: u64) -> Option<String> {
@@ -223,6 +261,37 @@ mod tests {
                 matches!(prepare(all), Unfit::Scenario(why) if why.to_string().contains("switches apart"))
             );
         }
+    }
+
+    /// Each thread has ports and switches of its own. Where those of eight do not fit, but those of two do, there are two.
+    #[test]
+    fn as_many_threads_as_fit() {
+        let text = "topology.preset = \"b2-8192\"\nobserve.interval = \"0s\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+        let prepared = |threads: &str| {
+            let text = format!("{threads}{text}");
+            let loaded = Loaded::parse(&text, "a.toml", "", &pathweave_scenario::Changes::default()).unwrap();
+            loaded.draft().unwrap()
+        };
+        let free = prepared("");
+        let by = |threads| {
+            let spec = SimSpec { threads: NonZeroU16::new(threads), ..free.spec.clone() };
+            free.memory_in(process(&spec, Records::Written)).total_bytes
+        };
+        assert!(by(2) > by(1) * 21 / 20 && by(3) > by(2) * 21 / 20, "{} {} {}", by(1), by(2), by(3));
+        let fit = |prepared: &Prepared, available| {
+            fit_into(Some(available), prepared, Threads::default(), 1, Records::Written)
+        };
+        let one = fit(&free, by(1)).unwrap();
+        assert_eq!(one.spec.threads, NonZeroU16::new(1));
+        assert_eq!(one.note.is_some(), fit(&free, u64::MAX).unwrap().spec.threads != NonZeroU16::new(1));
+        assert!(fit(&free, by(1) - 1).is_err());
+        // Who says how many gets as many or none.
+        let eight = prepared("run.threads = 8\n");
+        assert!(fit(&eight, by(2)).is_err_and(|why| why.contains("--threads")));
+        assert_eq!(fit(&eight, by(8)).unwrap().spec.threads, NonZeroU16::new(8));
+        let halved = Threads::default()
+            .fewer(&free.spec, &SimSpec { threads: NonZeroU16::new(5), ..free.spec.clone() });
+        assert_eq!(halved.and_then(|spec| spec.threads), NonZeroU16::new(2));
     }
 
     #[test]

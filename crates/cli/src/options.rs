@@ -22,12 +22,19 @@ pub(crate) struct Changes {
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Threads {
     /// Threads per run [default: run.threads, or the cores that concurrent runs leave free, at most one per 64
-    /// hosts]. Does not affect results
+    /// hosts, and so many that the memory suffices]. Does not affect results
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
 
 impl Threads {
+    /// A run by half as many threads as now; nothing where it has one, or where this or the scenario says how many.
+    pub(crate) fn fewer(self, scenario: &SimSpec, now: &SimSpec) -> Option<SimSpec> {
+        let free = self.threads.is_none() && scenario.threads.is_none();
+        let half = now.threads.filter(|_| free).and_then(|threads| NonZeroU16::new(threads.get() / 2));
+        half.map(|threads| SimSpec { threads: Some(threads), ..now.clone() })
+    }
+
     /// The run as it is made where so many go at a time.
     pub(crate) fn of(self, spec: &SimSpec, at_a_time: usize) -> SimSpec {
         let cores = cores() / at_a_time.max(1);

@@ -42,10 +42,10 @@ impl<const C: usize> Shard<'_, C> {
         if nic.is_none() && !others {
             return;
         }
-        for host in (0..self.hosts.len()).filter(|&host| self.place.has(host as u32)) {
-            let ports = self.network.map.ports(host as u32);
+        for host in (0..self.spec.topology.hosts()).filter(|&host| self.place.has(host)) {
+            let ports = self.network.map.ports(host);
             let rate: u64 = ports.map(|port| self.network.fabric.link(port).0.as_bps()).sum();
-            self.hosts[host].set_model(NicModel::new(nic, Rate::from_bps(rate)));
+            self.hosts[host as usize].set_model(NicModel::new(nic, Rate::from_bps(rate)));
         }
     }
 

@@ -25,6 +25,7 @@ mod footprint;
 mod forwarding;
 mod groups;
 mod host;
+mod hosts;
 mod ideal;
 mod letters;
 mod mail;

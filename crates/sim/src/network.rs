@@ -13,7 +13,9 @@ use crate::chosen_routes::{ChosenRoutes, source_routes};
 use crate::departures::DepartureLog;
 use crate::edge;
 use crate::host::{Content, Host};
+use crate::hosts::Hosts;
 use crate::ideal::data_wire_bytes;
+use crate::partition::Place;
 use crate::routes::{self, View};
 use crate::spec::{Blame, RouteChoice, SimError, SimSpec};
 
@@ -73,8 +75,8 @@ impl<const C: usize> Network<C> {
         })
     }
 
-    /// All hosts, at the ends of the network.
-    pub(crate) fn hosts(&self, spec: &SimSpec) -> Vec<Host> {
+    /// The hosts of a part, at the ends of the network.
+    pub(crate) fn hosts(&self, spec: &SimSpec, part: &Place) -> Hosts {
         let acks_as_data = spec.switch.acks == AckClass::Data;
         let headers = matches!(spec.routing, RouteChoice::Sources(_)).then(|| self.routes.headers());
         let host = |id| {
@@ -100,7 +102,7 @@ impl<const C: usize> Network<C> {
             }
             host
         };
-        (0..spec.topology.hosts()).map(host).collect()
+        Hosts::new(spec.topology.hosts(), part, host)
     }
 
     /// How long a window may be so that no packet sent in it arrives in it.

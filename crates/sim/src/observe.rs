@@ -250,7 +250,7 @@ impl<const C: usize> Whole<'_, '_, C> {
 
     /// Has hosts note what is left in their endpoints at the end of the run.
     pub(crate) fn note_last_losses(&mut self) {
-        for host in 0..self.shards[0].hosts.len() as u32 {
+        for host in 0..self.shards[0].spec.topology.hosts() {
             if let Some(shard) = self.at(HostId(host)) {
                 shard.note_last_losses(host as usize);
             }

@@ -13,7 +13,7 @@ use pathweave_wire::Body;
 
 use crate::check::Ledger;
 use crate::followed::{Followed, Inspect};
-use crate::host::Host;
+use crate::hosts::Hosts;
 use crate::mail::Outbox;
 use crate::network::Network;
 use crate::nic::{DATAGRAMS, Datagram};
@@ -33,7 +33,7 @@ pub(crate) struct Shard<'a, const C: usize> {
     pub(crate) spec: &'a SimSpec,
     pub(crate) place: Place,
     pub(crate) network: Network<C>,
-    pub(crate) hosts: Vec<Host>,
+    pub(crate) hosts: Hosts,
     pub(crate) traffic: Traffic,
     pub(crate) observers: Observers,
     pub(crate) windows: Windows,
@@ -104,7 +104,7 @@ impl<'a, const C: usize> Shard<'a, C> {
     ) -> Result<Self, SimError> {
         let network = Network::new(spec, switch)?;
         let notification = spec.task_notification()?;
-        let hosts = network.hosts(spec);
+        let hosts = network.hosts(spec, &place);
         let mut execution = Execution::new(spec.graph.clone(), &spec.groups, connections, notification);
         if !place.is_all() {
             execution = execution.of_part(Part::new(place.number, place.of_node.clone()));
@@ -114,7 +114,7 @@ impl<'a, const C: usize> Shard<'a, C> {
                 queue_pairs,
                 execution,
                 // They register nothing else, so all have the same.
-                rkey: hosts.first().map_or(0, |host| host.rkey),
+                rkey: hosts.iter().next().map_or(0, |host| host.rkey),
                 notification,
             },
             observers: Observers {

@@ -66,7 +66,7 @@ impl<'s, 'a, const C: usize> Whole<'s, 'a, C> {
 
     /// All that are run here, by number.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = &Host> {
-        (0..self.shards[0].hosts.len() as u32).filter_map(|host| self.host(HostId(host)))
+        (0..self.shards[0].spec.topology.hosts()).filter_map(|host| self.host(HostId(host)))
     }
 
     /// How far these parts have come, of which `barriers` have been taken.

@@ -4,11 +4,12 @@ use clap::Args;
 use pathweave_heap::usage::available_bytes;
 use pathweave_results::Quantity;
 use pathweave_scenario::{Inspection, Loaded, Memory, Records};
+use pathweave_sim::SimSpec;
 use serde::Serialize;
 use std::path::PathBuf;
 
 use crate::failure::{Failure, Outcome};
-use crate::memory;
+use crate::memory::{self, Fit};
 use crate::options::{Changes, Threads};
 use crate::pace;
 use crate::terminal;
@@ -32,9 +33,12 @@ pub(crate) struct CheckArgs {
 pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
     let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
     let prepared = loaded.draft()?;
-    let process = memory::process(&args.threads.of(&prepared.spec, 1), Records::Written);
+    let fit = || memory::fit(&prepared, args.threads, 1, 1, Records::Written);
+    let process = |spec: &SimSpec| memory::process(spec, Records::Written);
+    let most = args.threads.of(&prepared.spec, 1);
     if args.memory {
-        let memory = prepared.memory_in(process);
+        let spec = fit().map_or(most, |fit| fit.spec);
+        let memory = prepared.memory_in(process(&spec));
         let available = available_bytes();
         if args.json {
             let available_bytes = available;
@@ -50,11 +54,16 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
         }
         return Ok(Outcome::Done);
     }
-    let mut inspection = prepared.inspect_in(process);
-    match memory::refusal(&inspection.memory, 1) {
+    let mut inspection = prepared.inspect_in(process(&most));
+    let fits = available_bytes().is_none_or(|available| inspection.memory.total_bytes <= available);
+    match if fits { Ok(Fit { spec: most, note: None }) } else { fit() } {
         // Setting it up takes as much as the run does at first.
-        Some(why) => inspection.notes.push(format!("not set up for a trial: {why}")),
-        None => {
+        Err(why) => inspection.notes.push(format!("not set up for a trial: {why}")),
+        Ok(Fit { spec, note }) => {
+            if note.is_some() {
+                inspection = prepared.inspect_in(process(&spec));
+                inspection.notes.extend(note);
+            }
             loaded.try_out(&prepared.spec)?;
             inspection.estimate = pace::foretell(&prepared.spec, &inspection);
         }

@@ -13,7 +13,7 @@ use crate::failure::{Failure, NOT_USABLE, Outcome};
 use crate::flow_stream::FlowStream;
 use crate::interrupt::Interrupt;
 use crate::live::Live;
-use crate::memory;
+use crate::memory::{self, Fit};
 use crate::options::{Changes, Talk, Threads};
 use crate::progress::{Reporter, RunProgress};
 use crate::ranks::{self, Company};
@@ -98,15 +98,14 @@ impl Ready {
     fn new(args: &RunArgs, sharing: usize, processes: usize) -> Result<Self, Failure> {
         let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
         let prepared = loaded.draft()?;
-        let spec = args.threads.of(&prepared.spec, sharing);
-        if !args.force
-            && let Some(why) =
-                memory::refusal(&prepared.memory_in(memory::process(&spec, args.traces.records())), processes)
-        {
-            return Err(Failure::Input(format!("{why}; --force runs it anyway")));
-        }
+        let Fit { spec, note } =
+            match memory::fit(&prepared, args.threads, sharing, processes, args.traces.records()) {
+                Ok(fit) => fit,
+                Err(_) if args.force => Fit { spec: args.threads.of(&prepared.spec, sharing), note: None },
+                Err(why) => return Err(Failure::Input(format!("{why}; --force runs it anyway"))),
+            };
         loaded.try_out(&spec)?;
-        Ok(Ready { loaded, spec, notes: prepared.notes })
+        Ok(Ready { loaded, spec, notes: prepared.notes.into_iter().chain(note).collect() })
     }
 }
 

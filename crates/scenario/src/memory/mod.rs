@@ -181,7 +181,7 @@ impl Memory {
             part("connections", of_connections, "connections, open or not, a thread"),
             part("network", network * threads, "ports, links and switches, a thread"),
             part("routes", routes * threads, "routes and paths, a thread"),
-            part("hosts", hosts_at_rest * threads, "hosts at rest, a thread"),
+            part("hosts", hosts_at_rest, "hosts at rest"),
             part("queue pairs", queue_pairs, "queue pairs open at a time"),
             part("packets", packets, "packets on their way, and places for them in queues and on links"),
             part("samples", sampled + sampling, "samples over time"),
