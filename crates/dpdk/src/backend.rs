@@ -25,8 +25,11 @@ use crate::vdev::Vdev;
 
 /// Frames a queue of a port holds, each way.
 const QUEUE_FRAMES: u16 = 1_024;
-/// Frames of a memif are this power of two.
-const QUEUE_FRAMES_LOG2: u8 = 10;
+/// Bytes of the frames of a memif, each way, as far as they are longer than [`QUEUE_FRAMES`] need: the ends go round in all of this
+/// memory, which is to be in a cache.
+const MEMIF_BYTES: usize = 2 << 20;
+/// A memif has at least so many, however long they are: more than wait at either end.
+const LEAST_MEMIF_FRAMES: usize = 256;
 /// Bytes of a virtual network's tag, which a frame may have before it is dropped.
 const VLAN_TAG: usize = 4;
 /// Bytes that packet sockets put in front of a frame in their memory, at most.
@@ -37,8 +40,8 @@ const LINE: usize = 64;
 const PAGE: usize = 4_096;
 /// The longest frames there are: DPDK counts a frame's room in 16 bits, with 128 bytes in front of it.
 const MOST_FRAME_BYTES: usize = (65_535 - 128) / PAGE * PAGE - PACKET_HEADER;
-/// Bursts one call to receive takes.
-const BURSTS: usize = 2;
+/// Frames after which a call to receive ends.
+const FRAMES_A_CALL: usize = 128;
 /// Calls to receive between two looks at the kernel's sockets while nothing comes by them.
 const LOOKS_AT_KERNEL: u32 = 32;
 /// Who waits sleeps so long at least between two looks at the port.
@@ -61,6 +64,8 @@ pub struct DpdkBackend {
     local: SocketAddr,
     mac: Mac,
     mtu_bytes: u32,
+    /// Frames the port holds before more are dropped, or their sender waits.
+    queue_frames: usize,
     /// Source port of each path.
     ports: Vec<u16>,
     counters: Counters,
@@ -123,6 +128,7 @@ impl DpdkBackend {
             reach,
             mac,
             mtu_bytes: config.mtu_bytes,
+            queue_frames: queue_frames(&device),
             counters: Counters::default(),
             also: Vec::new(),
             looks: 0,
@@ -190,6 +196,9 @@ impl DpdkBackend {
             self.port.send(|out| template.write(datagram, out));
         }
         self.counters.sent(count as u64);
+        if self.port.waiting() >= self.port.burst() {
+            self.flush();
+        }
         Some(Sent::Done)
     }
 
@@ -250,9 +259,9 @@ impl DpdkBackend {
 
     fn receive_by_port(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> Arrivals {
         let DpdkBackend { port, reach, local, mac, also, counters, .. } = self;
-        let (mut received, mut more) = (0, false);
+        let mut received = 0;
         let mut answers = Vec::new();
-        for _ in 0..BURSTS {
+        let more = loop {
             let count = port.receive(|frame| {
                 let parsed = match parse(frame) {
                     Ok(parsed) => parsed,
@@ -278,11 +287,11 @@ impl DpdkBackend {
                 }
             });
             received += count;
-            more = count == Port::BURST;
-            if !more {
-                break;
+            let more = count == port.burst();
+            if !more || received >= FRAMES_A_CALL {
+                break more;
             }
-        }
+        };
         for answer in answers {
             self.send_frame(&answer);
         }
@@ -309,11 +318,11 @@ impl Backend for DpdkBackend {
     }
 
     fn limits(&self) -> Limits {
-        Limits { batch_segments: Port::BURST, batch_bytes: 65_535 - MAX_HEADERS }
+        Limits { batch_segments: Port::MOST_FRAMES, batch_bytes: 65_535 - MAX_HEADERS }
     }
 
     fn receive_buffer_bytes(&self) -> Option<usize> {
-        Some(usize::from(QUEUE_FRAMES) * self.mtu_bytes as usize)
+        Some(self.queue_frames * self.mtu_bytes as usize)
     }
 
     fn link_mtu(&self, peer: SocketAddr) -> Option<usize> {
@@ -493,13 +502,22 @@ fn own_address(config: &DpdkConfig) -> Result<pathweave_ether::Local, DpdkError>
     })
 }
 
+/// Frames a queue of a device that has been [`sized`] holds.
+fn queue_frames(device: &Device) -> usize {
+    let Device::Vdev(vdev) = device else { return QUEUE_FRAMES.into() };
+    let log2 = vdev.get("rsize").filter(|_| vdev.driver() == "net_memif").and_then(|log2| log2.parse().ok());
+    log2.and_then(|log2| 1usize.checked_shl(log2)).unwrap_or(QUEUE_FRAMES.into())
+}
+
 /// The device with memory for frames of a length, as far as it has not been told how much, and the room of a frame.
 fn sized(device: &Device, frame_bytes: usize) -> (Device, usize) {
     let room = frame_bytes.next_multiple_of(LINE);
     let Device::Vdev(vdev) = device else { return (device.clone(), room) };
     match vdev.driver() {
         "net_memif" => {
-            let sized: Vdev = vdev.clone().or("bsize", room).or("rsize", QUEUE_FRAMES_LOG2);
+            let frames = (MEMIF_BYTES / room).clamp(LEAST_MEMIF_FRAMES, QUEUE_FRAMES.into());
+            // Said as a power of two.
+            let sized: Vdev = vdev.clone().or("bsize", room).or("rsize", frames.ilog2());
             (Device::Vdev(sized), room)
         }
         "net_af_packet" => {
@@ -530,9 +548,16 @@ mod tests {
             let Device::Vdev(vdev) = device else { panic!("it is one") };
             (vdev.arguments(), room)
         };
+        let frames_of = |text: &str, mtu_bytes: usize| {
+            queue_frames(&sized(&device(text), mtu_bytes + ETHERNET + VLAN_TAG).0)
+        };
         // 1,518 bytes, rounded up to 64.
         assert_eq!(of("net_memif0,role=client", 1_500), ("role=client,bsize=1536,rsize=10".into(), 1_536));
         assert_eq!(of("net_memif0,bsize=2048,rsize=11", 9_000), ("bsize=2048,rsize=11".into(), 9_024));
+        // 2 MiB hold 1,365 frames of 1,536 bytes, 512 of 4,096 and 232 of 9,024, of which there are 256 all the same.
+        assert_eq!([1_500, 4_078, 9_000].map(|mtu| frames_of("net_memif0", mtu)), [1_024, 512, 256]);
+        assert_eq!(frames_of("net_memif0,rsize=11", 9_000), 2_048, "as it was told");
+        assert_eq!(frames_of("net_ring0", 9_000), 1_024);
         // With 128 bytes in front: half a page, or whole ones.
         let packet = "iface=eth0,framesz=2048,blocksz=4096,framecnt=1024";
         assert_eq!(of("net_af_packet0,iface=eth0", 1_500), (packet.into(), 2_048));

@@ -362,13 +362,35 @@ fn share_of_sum(seed: u64, mbps: &[u64], stalls: Option<Stalls>, traffic: Traffi
 /// Not those on which what UDMP allows hosts for was chosen alone, but the same behind other rates, and more of them.
 #[test]
 fn unequal_links_give_what_they_have_together() {
-    let cases: [&[u64]; 4] =
-        [&[100, 100, 50, 10], &[200, 200, 100, 20], &[60, 60, 30, 6], &[100, 80, 60, 40, 30, 20, 10, 5]];
+    let cases: [&[u64]; 5] = [
+        &[100, 100, 50, 10],
+        &[200, 200, 100, 20],
+        &[60, 60, 30, 6],
+        &[100, 80, 60, 40, 30, 20, 10, 5],
+        // What is on the way is just enough.
+        &[300, 150, 150, 30],
+    ];
     for mbps in cases {
         for seed in 1..=3 {
             let share = share_of_sum(seed, mbps, None, Traffic::WRITES);
             assert!(share > 0.9, "{mbps:?}, seed {seed}: {share:.3} of their sum");
         }
+    }
+}
+
+/// Hosts that are not scheduled for 2 ms every 20 ms, and fast links, whose queues run dry sooner than that: there is so much on the
+/// way that they hardly do, and not so much that queues overflow afterwards, which would cost half of the sum.
+#[test]
+fn links_are_kept_busy_while_a_host_is_not_scheduled() {
+    let stalls = Stalls { every: Duration::from_ms(20), mean: Duration::from_ms(2) };
+    for (scheme, mbps, floor) in [
+        ("weave", [200, 200, 100, 20], 0.92),
+        ("udmp", [200, 200, 100, 20], 0.89),
+        ("udmp", [100, 100, 50, 10], 0.95),
+    ] {
+        let share = |seed| share_of_sum(seed, &mbps, Some(stalls), Traffic { scheme, ..Traffic::WRITES });
+        let mean = (1..=4).map(share).sum::<f64>() / 4.0;
+        assert!(mean > floor, "{scheme}, {mbps:?}: {mean:.3} of their sum");
     }
 }
 

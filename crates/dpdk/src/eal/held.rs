@@ -6,8 +6,18 @@ use std::ptr::null_mut;
 
 use super::ffi::{self, Mbuf, Pool};
 
-/// Frames one call takes of a port, or gives it.
+/// Frames one call takes of a port, or gives it, at most.
 pub(super) const BURST: usize = 64;
+/// And at least, however long they are.
+const LEAST_BURST: usize = 8;
+/// Bytes of a burst, in proportion to which long frames come in shorter ones. What a burst has been copied to is read from there
+/// once it is complete: it is to be in a second-level cache still.
+const BURST_BYTES: usize = 128 << 10;
+
+/// Frames of a length that one call takes of a port, or gives it.
+pub(super) fn burst_of(frame_bytes: usize) -> usize {
+    (BURST_BYTES / frame_bytes.max(1)).clamp(LEAST_BURST, BURST)
+}
 /// Frames that wait for room at the port.
 const MOST_WAITING: usize = 4 * BURST;
 
@@ -18,11 +28,14 @@ pub(super) struct Arrived {
     bytes: [*mut u8; BURST],
     lengths: [u32; BURST],
     count: usize,
+    burst: usize,
 }
 
 impl Arrived {
-    pub(super) fn new() -> Self {
-        Arrived { frames: [null_mut(); BURST], bytes: [null_mut(); BURST], lengths: [0; BURST], count: 0 }
+    /// Of at most `burst` frames.
+    pub(super) fn new(burst: usize) -> Self {
+        let (frames, bytes, lengths) = ([null_mut(); BURST], [null_mut(); BURST], [0; BURST]);
+        Arrived { frames, bytes, lengths, count: 0, burst: burst.min(BURST) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -35,7 +48,7 @@ impl Arrived {
             let (frames, bytes) = (self.frames.as_mut_ptr(), self.bytes.as_mut_ptr());
             // SAFETY: the arrays have room for as many as said, and the port lives, for a `Port` calls this.
             let count = unsafe {
-                ffi::pathweave_dpdk_receive(port, frames, bytes, self.lengths.as_mut_ptr(), BURST as u16)
+                ffi::pathweave_dpdk_receive(port, frames, bytes, self.lengths.as_mut_ptr(), self.burst as u16)
             };
             self.count = usize::from(count);
         }
@@ -105,10 +118,11 @@ impl Leaving {
         self.waiting.len() + wanted <= MOST_WAITING
     }
 
-    /// Gets as many empty frames. False: the pool has none left.
+    /// Gets as many empty frames, and no more: those that have just left are the next, and are in a cache still. False: the pool has
+    /// none left.
     pub(super) fn has_spares(&mut self, pool: *mut Pool, wanted: usize) -> bool {
         if self.spares < wanted.min(BURST) {
-            let missing = BURST - self.spares;
+            let missing = wanted.min(BURST) - self.spares;
             let (mut frames, mut bytes) = ([null_mut(); BURST], [null_mut(); BURST]);
             // SAFETY: the arrays have room for as many as said, and the pool lives, for a `Port` calls this.
             let result = unsafe {
@@ -184,5 +198,16 @@ impl Drop for Leaving {
         let mut spare = self.spare.map(|(frame, _)| frame);
         // SAFETY: the first `spares` are frames of DPDK that nobody else has.
         unsafe { ffi::pathweave_dpdk_free(spare.as_mut_ptr(), self.spares as u32) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_of_long_frames_are_shorter() {
+        // 131,072 bytes hold 85 frames of 1,536, 14 of 9,024 and 2 of 65,408.
+        assert_eq!([64, 1_536, 9_024, 65_408].map(burst_of), [BURST, BURST, 14, LEAST_BURST]);
     }
 }

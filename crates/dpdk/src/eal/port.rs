@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::ffi::{self, Facts, Pool, Wish};
 use super::gate::{self, Pass};
-use super::held::{Arrived, BURST, Leaving};
+use super::held::{Arrived, BURST, Leaving, burst_of};
 use super::start::reason;
 use crate::config::Device;
 use crate::error::DpdkError;
@@ -79,6 +79,7 @@ pub(crate) struct Port {
     // Frames go before their pool.
     arrived: Arrived,
     leaving: Leaving,
+    burst: usize,
     device: Attached,
     mac: [u8; 6],
     ways: Ways,
@@ -139,7 +140,8 @@ impl Port {
             return Err(refused(result));
         }
         let mut port = Port {
-            arrived: Arrived::new(),
+            arrived: Arrived::new(burst_of(config.frame_bytes)),
+            burst: burst_of(config.frame_bytes),
             leaving: Leaving::new(config.frame_bytes),
             device: attached,
             mac: facts.mac,
@@ -223,8 +225,14 @@ impl Port {
         if self.has_arrived() { self.arrived.show(sink) } else { 0 }
     }
 
-    /// The most frames that one call to [`receive`](Port::receive) shows, and the most that one batch can have.
-    pub(crate) const BURST: usize = BURST;
+    /// The most frames that one batch can have.
+    pub(crate) const MOST_FRAMES: usize = BURST;
+
+    /// The most frames that one call to [`receive`](Port::receive) shows, and of so many that wait it is time to
+    /// [`flush`](Port::flush): they are still in a cache.
+    pub(crate) fn burst(&self) -> usize {
+        self.burst
+    }
 
     /// Whether so many frames, at most a burst, can be sent now.
     pub(crate) fn has_room(&mut self, wanted: usize) -> bool {

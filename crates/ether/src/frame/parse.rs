@@ -169,7 +169,8 @@ mod tests {
         Ends { from_mac: [2, 0, 0, 0, 0, 1], to_mac: [2, 0, 0, 0, 0, 2], from, to }
     }
 
-    fn frame(v6: bool, datagram: &[u8]) -> Vec<u8> {
+    /// As we send it: over IPv4 without a checksum of UDP.
+    fn sent(v6: bool, datagram: &[u8]) -> Vec<u8> {
         let template = Template::new(ends(v6), Ecn::Capable0).unwrap();
         let mut out = vec![0; MAX_HEADERS + datagram.len()];
         let len = template.write(datagram, &mut out).unwrap();
@@ -177,24 +178,58 @@ mod tests {
         out
     }
 
+    /// As others send it: with one, in any case.
+    fn frame(v6: bool, datagram: &[u8]) -> Vec<u8> {
+        let mut frame = sent(v6, datagram);
+        if !v6 {
+            let udp = &mut frame[ETHERNET + IPV4..];
+            let length = udp.len() as u16;
+            let (from, to) = (ends(v6).from.ip(), ends(v6).to.ip());
+            let sum = Sum::of_addresses(from, to, PROTOCOL_UDP).with_length(length).with(udp).complement();
+            udp[6..8].copy_from_slice(&if sum == [0, 0] { [0xff, 0xff] } else { sum });
+        }
+        frame
+    }
+
     #[test]
     fn a_frame_is_the_one_the_specifications_have() {
         // Computed by hand from RFC 791, 768 and 1071.
+        let with_sum = |sum: [u8; 2]| {
+            [
+                &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0][..],
+                &[0x45, 0x02, 0, 32, 0, 0, 0x40, 0, 64, 17, 0x26, 0xc9, 10, 0, 0, 1, 10, 0, 0, 2],
+                &[0xc0, 0x00, 0x48, 0x53, 0, 12],
+                &sum,
+                b"ABCD",
+            ]
+            .concat()
+        };
+        assert_eq!(sent(false, b"ABCD"), with_sum([0, 0]), "ours");
+        assert_eq!(frame(false, b"ABCD"), with_sum([0x5e, 0xf9]), "another's");
+    }
+
+    #[test]
+    fn a_frame_of_ipv6_is_the_one_the_specifications_have() {
+        // Computed by hand from RFC 8200, 768 and 1071: the words of both addresses, length and protocol (0xfd00 + 1 + 0xfd00 +
+        // 2 + 12 + 17), of the UDP header (0xc000 + 0x4853 + 12) and of "ABCD" (0x4142 + 0x4344) come to 0x38705, with its
+        // carry 0x8708, whose complement is 0x78f7.
         let expected = [
-            &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0][..],
-            &[0x45, 0x02, 0, 32, 0, 0, 0x40, 0, 64, 17, 0x26, 0xc9, 10, 0, 0, 1, 10, 0, 0, 2],
-            &[0xc0, 0x00, 0x48, 0x53, 0, 12, 0x5e, 0xf9],
+            &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd][..],
+            &[0x60, 0x20, 0, 0, 0, 12, 17, 64],
+            &[0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+            &[0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2],
+            &[0xc0, 0x00, 0x48, 0x53, 0, 12, 0x78, 0xf7],
             b"ABCD",
         ]
         .concat();
-        assert_eq!(frame(false, b"ABCD"), expected);
+        assert_eq!(sent(true, b"ABCD"), expected);
     }
 
     #[test]
     fn what_is_written_is_read() {
-        for v6 in [false, true] {
+        for (v6, made) in [(false, sent as fn(bool, &[u8]) -> Vec<u8>), (false, frame), (true, sent)] {
             for bytes in [&b"x"[..], b"even", &[0; 1_400], &[0xff; 8_999]] {
-                let frame = frame(v6, bytes);
+                let frame = made(v6, bytes);
                 let parsed = parse(&frame).unwrap();
                 assert_eq!((parsed.from, parsed.to), (ends(v6).from, ends(v6).to));
                 assert_eq!(parsed.ecn, Ecn::Capable0);

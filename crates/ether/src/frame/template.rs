@@ -33,12 +33,16 @@ const IPV6_LENGTH: usize = 4;
 const IPV4_CHECKSUM: usize = 10;
 
 /// The headers of frames between two ends, but for what differs from datagram to datagram: lengths and checksums.
+///
+/// Over IPv4 the datagrams leave without a checksum of UDP (RFC 768: 0), as those of RoCEv2 do: what is sent here carries a CRC or an
+/// authentication tag of its own, and a sum over all bytes would cost as much as a copy of them at either end. Over IPv6 they
+/// must have one (RFC 8200, section 8.1).
 #[derive(Clone, Copy, Debug)]
 pub struct Template {
     bytes: [u8; MAX_HEADERS],
     ip_bytes: usize,
-    /// Of both addresses and the protocol.
-    addresses: Sum,
+    /// Of IPv6, where there is a checksum: of both addresses and the protocol.
+    addresses: Option<Sum>,
 }
 
 impl Template {
@@ -75,11 +79,9 @@ impl Template {
         let udp = ETHERNET + ip_bytes;
         bytes[udp..udp + 2].copy_from_slice(&ends.from.port().to_be_bytes());
         bytes[udp + 2..udp + 4].copy_from_slice(&ends.to.port().to_be_bytes());
-        Some(Template {
-            bytes,
-            ip_bytes,
-            addresses: Sum::of_addresses(ends.from.ip(), ends.to.ip(), PROTOCOL_UDP),
-        })
+        let addresses =
+            (ip_bytes == IPV6).then(|| Sum::of_addresses(ends.from.ip(), ends.to.ip(), PROTOCOL_UDP));
+        Some(Template { bytes, ip_bytes, addresses })
     }
 
     /// Bytes of the headers.
@@ -111,9 +113,11 @@ impl Template {
         }
         udp[4..6].copy_from_slice(&udp_bytes.to_be_bytes());
         body.copy_from_slice(datagram);
-        let sum = self.addresses.with_length(udp_bytes).with(udp).with(body).complement();
-        // Zero says that there is none; all ones are the same number.
-        udp[6..8].copy_from_slice(&if sum == [0, 0] { [0xff, 0xff] } else { sum });
+        if let Some(addresses) = self.addresses {
+            let sum = addresses.with_length(udp_bytes).with(udp).with(body).complement();
+            // Zero says that there is none; all ones are the same number.
+            udp[6..8].copy_from_slice(&if sum == [0, 0] { [0xff, 0xff] } else { sum });
+        }
         Some(headers + body.len())
     }
 }

@@ -37,6 +37,20 @@ fn seal(frame: &mut [u8]) {
     header[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
 }
 
+/// Gives a UDP datagram over IPv4 a checksum, as the kernel's sockets do.
+fn sum_up(frame: &mut [u8]) {
+    let udp = frame.len() - UDP;
+    let words = frame[UDP - 8..]
+        .chunks(2)
+        .map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)));
+    // With the addresses: protocol and length.
+    let mut sum: u32 = words.sum::<u32>() + 17 + udp as u32;
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    let sum = !(sum as u16);
+    frame[UDP + 6..UDP + 8].copy_from_slice(&if sum == 0 { 0xffff } else { sum }.to_be_bytes());
+}
+
 /// A device that is sent such frames, one that is not, and how they get there.
 pub(crate) struct Target<'a> {
     pub(crate) near: &'a Device,
@@ -59,7 +73,11 @@ pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expecte
     let before = counters.read();
     let expected =
         |flaw: Flaw| expected.iter().filter(|(of, _)| *of == flaw).map(|(_, count)| count).sum::<u64>();
-    let good = || frame(Family::V4, near_mac, near.local_addr(), b"a datagram of nobody");
+    let good = || {
+        let mut frame = frame(Family::V4, near_mac, near.local_addr(), b"a datagram of nobody");
+        sum_up(&mut frame);
+        frame
+    };
     let send = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut frame = good();
         change(&mut frame);
