@@ -19,7 +19,7 @@ pub struct Verdict {
     pub claim: String,
     /// The published number or relation.
     pub published: String,
-    /// "published" or "repaired"; empty for schemes without variants.
+    /// "published" or "repaired", of figures of a testbed "measured" or "simulated"; empty for schemes without variants.
     pub variant: String,
     /// What we measured.
     pub measured: String,
@@ -114,6 +114,7 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> Verd
         _ if open => UNDECIDED.to_owned(),
         _ if agrees => String::new(),
         Some(Variant::Published) => claim.why.published.clone(),
+        Some(Variant::Measured) => claim.why.measured.clone(),
         _ => claim.why.repaired.clone(),
     };
     let mut text = estimate.map_or("none".to_owned(), |e| measured(claim, e, span));

@@ -7,6 +7,7 @@ use pathweave_topo::Routing;
 use pathweave_units::{Rate, Time};
 use pathweave_workload::Bounds;
 
+use super::Load;
 use crate::settings::{RateScale, Settings};
 
 /// CPU time of a data packet at both of its ends, with its share in acknowledgements. Right to a factor of two, as machines
@@ -21,7 +22,7 @@ const SATURATED: f64 = 0.9;
 /// Loops that wake up later than this on the mean wait for cores. An idle machine takes about a tenth of a millisecond.
 const LATE: Duration = Duration::from_millis(1);
 /// Messages of which the paths are looked at.
-const SAMPLED_MESSAGES: usize = 1_000;
+pub(super) const SAMPLED_MESSAGES: usize = 1_000;
 
 /// What a run asks of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -119,11 +120,25 @@ pub(super) struct Measured {
 }
 
 impl Measured {
+    /// What the run took of the machine.
+    pub(super) fn load(&self) -> Load {
+        Load { cores: self.cores, busy: self.busy(), late: self.late }
+    }
+
+    /// The part of all cores' time that they were busy.
+    fn busy(&self) -> f64 {
+        self.machine_busy.unwrap_or(0.0).max(self.of_run()).min(1.0)
+    }
+
+    /// That for this run.
+    fn of_run(&self) -> f64 {
+        self.process_cpu_s / self.wall_s.max(1e-9) / self.cores.max(1) as f64
+    }
+
     /// Why the results are not of the network, if they are not.
     pub(super) fn verdict(&self, demand: &Demand, scale: RateScale) -> Option<String> {
         let cores = self.cores.max(1) as f64;
-        let of_run = self.process_cpu_s / self.wall_s.max(1e-9) / cores;
-        let busy = self.machine_busy.unwrap_or(0.0).max(of_run);
+        let (of_run, busy) = (self.of_run(), self.busy());
         if busy < SATURATED && self.late < LATE {
             return None;
         }
@@ -134,7 +149,7 @@ impl Measured {
              late on the mean; these are results of its CPU, not of the network; a --rate-scale of {} or smaller, or fewer \
              hosts, would give it time",
             self.cores,
-            100.0 * busy.min(1.0),
+            100.0 * busy,
             100.0 * of_run.min(1.0),
             self.late.as_secs_f64() * 1e3,
             slower(scale, times)

@@ -76,6 +76,9 @@ pub struct Why {
     /// For the repaired variant.
     #[serde(default)]
     pub repaired: String,
+    /// For what is measured in a lab.
+    #[serde(default)]
+    pub measured: String,
 }
 
 /// Another point of the same figure; what is absent is as in the claim.

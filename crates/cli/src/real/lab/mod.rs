@@ -1,6 +1,7 @@
 //! `pathweave lab`: a small real network on this machine.
 
 mod args;
+mod backend;
 mod exec;
 mod run;
 mod show;
@@ -8,6 +9,8 @@ mod temporary;
 mod up;
 
 pub(crate) use args::LabArgs;
+pub(super) use backend::LabBackend;
+pub(super) use temporary::Temporary;
 
 use pathweave_lab::{
     KEEPER_ARGUMENTS, Lab, LabError, LabName, LinkState, Removed, Workplace, keep_workplace,
@@ -57,7 +60,7 @@ impl State {
 }
 
 /// Goes to where labs are made, making that place if need be. Before any thread is started.
-fn workplace_to_make() -> Result<Workplace, Failure> {
+pub(super) fn workplace_to_make() -> Result<Workplace, Failure> {
     Ok(Workplace::enter_or_make(crate::itself::command()?.args(KEEPER_ARGUMENTS))?)
 }
 

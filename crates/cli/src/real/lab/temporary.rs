@@ -4,14 +4,15 @@ use pathweave_lab::{Lab, LabError, Plan, Removed, Workplace};
 
 use crate::terminal;
 
-/// A lab that is removed with this value, and with it the workplace, if it was the last there.
-pub(super) struct Temporary {
+/// A lab that is removed with this value, and with it the workplace, if it was the last there; [`Workplace::None`]: that is for
+/// somebody else to do.
+pub(in crate::real) struct Temporary {
     lab: Lab,
     workplace: Workplace,
 }
 
 impl Temporary {
-    pub(super) fn make(
+    pub(in crate::real) fn make(
         plan: Plan,
         workplace: Workplace,
         stop: &dyn Fn() -> bool,
@@ -25,7 +26,7 @@ impl Temporary {
         }
     }
 
-    pub(super) fn lab(&mut self) -> &mut Lab {
+    pub(in crate::real) fn lab(&mut self) -> &mut Lab {
         &mut self.lab
     }
 }
