@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::{Against, Claim, Compare, Over, Panel, PlotKind, Series, Variant, plain};
+use crate::model::{Against, Claim, Compare, Measure, Of, Over, Panel, PlotKind, Series, Variant, plain};
 use crate::plan::{FigurePlan, Plan};
 use crate::rivals;
 use crate::select::Size;
@@ -185,7 +185,8 @@ const UNDECIDED: &str =
     "undecided: the 95 % interval reaches across the limit, more seeds are needed to tell";
 
 /// Said where a number does not exist though every flow finished.
-const NOT_MEASURED: &str = "not measured: a run is missing, or what it is compared with is 0 in one";
+const NOT_MEASURED: &str =
+    "not measured: a run is missing, nothing was sampled, or what it is compared with is 0 in one";
 
 /// Whether the interval holds values that agree and values that do not.
 fn undecided(claim: &Claim, estimate: Estimate) -> bool {
@@ -195,6 +196,11 @@ fn undecided(claim: &Claim, estimate: Estimate) -> bool {
 }
 
 fn unfinished_flows(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> usize {
+    // What was sampled over time does not need the end of a flow.
+    let of_trace = |measure: &&Measure| measure.name == claim.measure && measure.of == Of::Trace;
+    if figure.figure.file.measure.iter().any(|measure| of_trace(&measure)) {
+        return 0;
+    }
     let series = &figure.figure.file.series;
     let involved = |index: usize| {
         let one = &series[index];

@@ -16,7 +16,7 @@ use pathweave_sim::{NamedScheme, PathProfile, SimSpec, Verb, profile};
 use pathweave_topo::Routing;
 use pathweave_units::{HostId, Rate};
 
-use super::{HostPort, OpenDevice};
+use super::devices::{HostPort, OpenDevice};
 use crate::error::LabError;
 use crate::lab::Lab;
 use crate::settings::RateScale;

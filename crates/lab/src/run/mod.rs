@@ -6,6 +6,7 @@
 //! of the lab counts as a millisecond, so that they stand beside the simulator's for the same scenario. What the
 //! software of this machine takes is thereby shrunk like everything else. `wall_s` of the results is real.
 
+mod devices;
 mod ends;
 mod pace;
 mod records;
@@ -16,7 +17,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-use pathweave_datapath::{Device, DeviceConfig};
 use pathweave_execution::Connections;
 use pathweave_results::RunResult;
 use pathweave_sim::SimSpec;
@@ -26,7 +26,9 @@ use crate::error::{Doing, LabError};
 use crate::lab::Lab;
 use crate::schedule::Schedule;
 use crate::settings::{MIN_RATE, RateScale, Settings};
+pub use devices::{HostPort, OpenDevice, over_sockets};
 use ends::Ends;
+pub use pace::Load;
 use pace::{Demand, Measured, Ticks};
 use series::Meter;
 use traffic::Traffic;
@@ -51,37 +53,6 @@ pub struct LabRun {
     pub notes: Vec<String>,
     /// What the run took of this machine.
     pub load: Load,
-}
-
-/// What a run took of this machine.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Load {
-    /// Cores that the process may use.
-    pub cores: usize,
-    /// The part of all cores' time that none of them was idle, 0 to 1, whoever kept them busy.
-    pub busy: f64,
-    /// How much later than asked for loops woke up on the mean.
-    pub late: Duration,
-}
-
-/// Where the device of a host is opened: on a thread in the host's network namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostPort {
-    /// The first network interface of the host, which has its address.
-    pub interface: String,
-    /// Bytes of the longest IP packet of its link.
-    pub mtu_bytes: u32,
-}
-
-/// Opens the device of a host, or says why it cannot be.
-pub type OpenDevice<'a> = dyn Fn(&HostPort, DeviceConfig) -> Result<Device, String> + Sync + 'a;
-
-/// A device over UDP sockets, which use all ports of a host.
-///
-/// # Errors
-/// What the device says.
-pub fn over_sockets(_: &HostPort, config: DeviceConfig) -> Result<Device, String> {
-    Device::open(config).map_err(|why| why.to_string())
 }
 
 /// The network's time in a lab.
@@ -150,6 +121,7 @@ pub fn run(
     }
     let mut connections = Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
     let ends = Ends::open(lab, spec, open, &mut connections, &mut notes)?;
+    let later = schedule.begin(lab)?;
     let before = records::Fabric::read(lab)?;
     let (cpu_s, ticks, paced) = (cpu_s(), Ticks::now(), ends.paced());
     let meter = Meter::new(lab, &spec.observe, ends.devices(), &Clock { start: Instant::now(), scale })?;
@@ -158,7 +130,7 @@ pub fn run(
     let mut traffic = Traffic::new(spec, &ends, connections, clock)?;
     let (ended, changes, series) = std::thread::scope(|scope| {
         let (lab, over) = (&mut *lab, &over);
-        let changes = scope.spawn(|| schedule.play(lab, &|| over.load(Ordering::Relaxed)));
+        let changes = scope.spawn(|| later.play(lab, &|| over.load(Ordering::Relaxed)));
         let series = meter.as_ref().map(|meter| scope.spawn(move || meter.watch(&clock, over)));
         let ended = traffic.run(look);
         over.store(true, Ordering::Relaxed);
@@ -204,4 +176,44 @@ fn cpu_s() -> f64 {
     usage.map_or(0.0, |usage| {
         (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    use pathweave_sim::NamedScheme;
+    use pathweave_topo::{Build, Star};
+    use pathweave_units::{Bytes, Duration as Span, Rate};
+    use pathweave_workload::{Placement, RingAllReduce, Traffic, WorkloadConfig, WorkloadEnv, build};
+
+    /// Four hosts in a ring at a switch, at 10 Gb/s, with this delay of each link.
+    fn ring(delay: Span) -> SimSpec {
+        let star = Star { rate: Rate::from_gbps(10), delay, ..Star::new(4) };
+        let topology = star.build(Path::new(".")).unwrap();
+        let ring = Traffic::RingAllReduce(RingAllReduce {
+            size: Bytes::new(1_000_000),
+            group_size: None,
+            placement: Placement::default(),
+            repetitions: 1,
+            compute: Span::ZERO,
+        });
+        let env = WorkloadEnv::new(4, Rate::from_gbps(10));
+        let graph = build(&[WorkloadConfig::new(ring)], &env).unwrap().graph;
+        SimSpec::new("ring", topology, graph, NamedScheme::find("udmp").unwrap())
+    }
+
+    #[test]
+    fn a_scale_fits_where_software_is_no_slower_than_the_network() {
+        let settings = Settings::new(RateScale::FULL);
+        let scale = |delay| fitting_scale(&ring(delay), &settings).to_string();
+        // Two links there and back, 2.9 us each, and 4,396 bytes on both, 3.5 us each: 18.6 us. 1.2 ms of software are 12 at 1/100.
+        assert_eq!(scale(Span::from_ns(2_900)), "1/100");
+        // Without delays 7 us are left.
+        assert_eq!(scale(Span::ZERO), "1/1000");
+        // However quick the network is, links have 100 Kb/s at least; that of an ocean has time for software.
+        let slow = fitting_scale(&ring(Span::from_ms(10)), &settings).share();
+        assert!(slow <= 0.1, "{slow}");
+    }
 }

@@ -7,7 +7,6 @@ use pathweave_topo::Routing;
 use pathweave_units::{Rate, Time};
 use pathweave_workload::Bounds;
 
-use super::Load;
 use crate::settings::{RateScale, Settings};
 
 /// CPU time of a data packet at both of its ends, with its share in acknowledgements. Right to a factor of two, as machines
@@ -104,6 +103,17 @@ fn slower(scale: RateScale, times: f64) -> String {
     let divisor = times.max(1.0) / scale.share();
     let digit = 10f64.powf(divisor.log10().floor());
     format!("1/{:.0}", (divisor / digit).ceil() * digit)
+}
+
+/// What a run took of this machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// Cores that the process may use.
+    pub cores: usize,
+    /// The part of all cores' time that none of them was idle, 0 to 1, whoever kept them busy.
+    pub busy: f64,
+    /// How much later than asked for loops woke up on the mean.
+    pub late: Duration,
 }
 
 /// What was measured over a run.

@@ -10,22 +10,14 @@ mod up;
 
 pub(crate) use args::LabArgs;
 pub(super) use backend::LabBackend;
-pub(super) use temporary::Temporary;
+pub(super) use temporary::{Temporary, workplace_to_make};
 
-use pathweave_lab::{
-    KEEPER_ARGUMENTS, Lab, LabError, LabName, LinkState, Removed, Workplace, keep_workplace,
-};
+use pathweave_lab::{Lab, LabError, LabName, LinkState, Removed, Workplace, keep_workplace};
 
 use args::{DownArgs, LabCommand, RerouteAfter, State, Which};
 
 use crate::failure::{Failure, Outcome};
 use crate::terminal;
-
-impl From<LabError> for Failure {
-    fn from(why: LabError) -> Self {
-        Failure::Input(why.to_string())
-    }
-}
 
 pub(crate) fn lab(args: &LabArgs) -> Result<Outcome, Failure> {
     match &args.command {
@@ -57,11 +49,6 @@ impl State {
             State::Down => LinkState::Down,
         }
     }
-}
-
-/// Goes to where labs are made, making that place if need be. Before any thread is started.
-pub(super) fn workplace_to_make() -> Result<Workplace, Failure> {
-    Ok(Workplace::enter_or_make(crate::itself::command()?.args(KEEPER_ARGUMENTS))?)
 }
 
 /// The lab a command is about.
