@@ -84,15 +84,17 @@ fn measure(file: &mut FigureFile) {
     let is_measured =
         |series: &&Series| series.scheme.as_ref().is_some_and(|scheme| schemes.contains(scheme));
     let twice = |series: &Series| {
-        [Variant::Measured, Variant::Simulated]
-            .map(|variant| Series { variant: Some(variant), ..series.clone() })
+        [Variant::Measured, Variant::Simulated].map(|variant| {
+            let mut series = Series { variant: Some(variant), ..series.clone() };
+            series.set.extend(set.clone());
+            series
+        })
     };
     file.series = file.series.iter().filter(is_measured).flat_map(twice).collect();
     let names: Vec<&str> = file.series.iter().map(|series| series.name.as_str()).collect();
     file.claim.retain(|claim| can_be_judged(claim, &names));
     file.published.retain(|published| names.contains(&published.series.as_str()));
     file.set.insert(FRAMING.0.to_owned(), Value::String(FRAMING.1.to_owned()));
-    file.set.extend(set);
     for change in [&mut file.quick, &mut file.full] {
         change.seeds = seeds.or(change.seeds);
         change.says = [change.says.as_str(), says.as_str()].join(" ").trim().to_owned();
@@ -148,8 +150,11 @@ mod tests {
         assert_eq!(file.claim.iter().map(|claim| claim.text.as_str()).collect::<Vec<_>>(), ["of one"]);
         assert_eq!((file.quick.seeds, file.quick.says.as_str()), (Some(2), "Small. Slow."));
         assert_eq!(file.full.says, "Slow.");
-        let set: Vec<String> = file.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        assert_eq!(set, ["network.framing=\"pathweave\"", "run.until=\"1ms\""]);
+        let text = |table: &toml::Table| {
+            table.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>()
+        };
+        assert_eq!(text(&file.set), ["network.framing=\"pathweave\""]);
+        assert!(file.series.iter().all(|series| text(&series.set) == ["run.until=\"1ms\""]));
     }
 
     #[test]

@@ -79,20 +79,23 @@ pub fn foreseen_shortage(spec: &SimSpec, settings: &Settings) -> Option<String> 
     Demand::of(spec, settings).foreseen(pace::cores(), settings.rate_scale)
 }
 
-/// The scale of rates at which this machine carries what `spec` sends, with these settings otherwise, and at which a round trip
-/// takes no longer than in the network, with what hosts made of software add to it: the largest power of ten that brings
-/// the fastest link down to 1 Gb/s at least. Where none does, the smallest that links allow.
+/// The scale of rates at which this machine carries what `spec` sends, with these settings otherwise, even if each packet comes
+/// alone, and at which a round trip takes no longer than in the network, with what hosts made of software add to it: the largest
+/// power of ten that brings the fastest link down to 1 Gb/s at least. Where none does, the smallest that links allow.
 pub fn fitting_scale(spec: &SimSpec, settings: &Settings) -> RateScale {
+    fitting_on(pace::cores(), spec, settings)
+}
+
+fn fitting_on(cores: usize, spec: &SimSpec, settings: &Settings) -> RateScale {
     let round_trip_s = ends::longest_round_trip_s(spec);
-    let mut scale = RateScale::automatic(spec.topology.links().iter().map(|link| link.rate));
+    let links = || spec.topology.links().iter().map(|link| link.rate);
+    let mut scale = RateScale::automatic(links());
     loop {
         let settings = Settings { rate_scale: scale, ..settings.clone() };
         let is_quick = ends::hosts_rtt().as_secs_f64() * scale.share() <= round_trip_s;
         let slower = scale.a_tenth();
-        let slowest = spec.topology.links().iter().map(|link| slower.apply(link.rate)).min();
-        if is_quick && foreseen_shortage(spec, &settings).is_none()
-            || slowest.is_none_or(|rate| rate < MIN_RATE)
-        {
+        let is_slowest = links().any(|rate| slower.apply(rate) < MIN_RATE);
+        if is_slowest || is_quick && Demand::of(spec, &settings).is_leisurely(cores) {
             return scale;
         }
         scale = slower;
@@ -207,13 +210,14 @@ mod tests {
     #[test]
     fn a_scale_fits_where_software_is_no_slower_than_the_network() {
         let settings = Settings::new(RateScale::FULL);
-        let scale = |delay| fitting_scale(&ring(delay), &settings).to_string();
+        let scale = |cores, delay| fitting_on(cores, &ring(delay), &settings).to_string();
         // Two links there and back, 2.9 us each, and 4,396 bytes on both, 3.5 us each: 18.6 us. 1.2 ms of software are 12 at 1/100.
-        assert_eq!(scale(Span::from_ns(2_900)), "1/100");
+        assert_eq!(scale(64, Span::from_ns(2_900)), "1/100");
+        // Four times 100 Mb/s are 12,207 packets a second of 97 us.
+        assert_eq!([1, 2].map(|cores| scale(cores, Span::from_ns(2_900))), ["1/1000", "1/100"]);
         // Without delays 7 us are left.
-        assert_eq!(scale(Span::ZERO), "1/1000");
-        // However quick the network is, links have 100 Kb/s at least; that of an ocean has time for software.
-        let slow = fitting_scale(&ring(Span::from_ms(10)), &settings).share();
-        assert!(slow <= 0.1, "{slow}");
+        assert_eq!(scale(64, Span::ZERO), "1/1000");
+        // An ocean has time for software.
+        assert_eq!(scale(64, Span::from_ms(10)), "1/10");
     }
 }

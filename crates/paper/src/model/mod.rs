@@ -148,7 +148,7 @@ pub struct Testbed {
     pub says: String,
     /// Seeds, unless the user says. Default: as many as are simulated.
     pub seeds: Option<u32>,
-    /// Fields changed in both runs.
+    /// Fields changed in both runs, after the scheme.
     #[serde(default)]
     pub set: Table,
 }
