@@ -115,6 +115,7 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> Verd
         _ if agrees => String::new(),
         Some(Variant::Published) => claim.why.published.clone(),
         Some(Variant::Measured) => claim.why.measured.clone(),
+        Some(Variant::Simulated) => claim.why.simulated.clone(),
         _ => claim.why.repaired.clone(),
     };
     let mut text = estimate.map_or("none".to_owned(), |e| measured(claim, e, span));

@@ -235,7 +235,7 @@ fn run_all(
     // The longest first, so that none is left alone at the end.
     simulated.sort_by(|&a, &b| plan.runs[b].cost.total_cmp(&plan.runs[a].cost).then(a.cmp(&b)));
     let count = simulated.len();
-    if count > 0 && !interrupt.requested() {
+    if !interrupt.requested() {
         let room = args.cores.room();
         let on_cores = |spec: &SimSpec| args.cores.of(spec, count);
         looks.extend(make(

@@ -79,6 +79,9 @@ pub struct Why {
     /// For what is measured in a lab.
     #[serde(default)]
     pub measured: String,
+    /// For what is simulated beside that.
+    #[serde(default)]
+    pub simulated: String,
 }
 
 /// Another point of the same figure; what is absent is as in the claim.

@@ -13,19 +13,19 @@ impl From<LabError> for Failure {
 }
 
 /// Goes to where labs are made, making that place if need be. Before any thread is started.
-pub(in crate::real) fn workplace_to_make() -> Result<Workplace, Failure> {
+pub(crate) fn workplace_to_make() -> Result<Workplace, Failure> {
     Ok(Workplace::enter_or_make(itself::command()?.args(KEEPER_ARGUMENTS))?)
 }
 
 /// A lab that is removed with this value, and with it the workplace, if it was the last there; [`Workplace::None`]: that is for
 /// somebody else to do.
-pub(in crate::real) struct Temporary {
+pub(crate) struct Temporary {
     lab: Lab,
     workplace: Workplace,
 }
 
 impl Temporary {
-    pub(in crate::real) fn make(
+    pub(crate) fn make(
         plan: Plan,
         workplace: Workplace,
         stop: &dyn Fn() -> bool,
@@ -39,7 +39,7 @@ impl Temporary {
         }
     }
 
-    pub(in crate::real) fn lab(&mut self) -> &mut Lab {
+    pub(crate) fn lab(&mut self) -> &mut Lab {
         &mut self.lab
     }
 }
