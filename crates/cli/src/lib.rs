@@ -26,6 +26,7 @@ mod real;
 mod real;
 // So that its tests run beside those of the whole program.
 #[cfg(all(test, feature = "datapath"))]
+#[allow(dead_code, reason = "only what tests look at is used")]
 mod not_real;
 mod terminal;
 mod traces;

@@ -3,8 +3,11 @@
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
+use pathweave_results::RunResult;
+use pathweave_scenario::Loaded;
 
 use crate::failure::{Failure, Outcome};
+use crate::interrupt::Interrupt;
 
 /// Whatever follows the command.
 #[derive(Args, Debug)]
@@ -34,10 +37,75 @@ pub(crate) fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::Ofi(rest) => ("ofi", rest),
     };
     let words: Vec<_> = rest.iter().map(|word| word.to_string_lossy()).collect();
-    Err(Failure::Input(format!(
-        "`pathweave {}`: this program simulates only, as `make demo` builds it; `make build` builds the one with the datapath",
-        [&[name.into()], &words[..]].concat().join(" ")
-    )))
+    Err(not_here(&[&[name.into()], &words[..]].concat().join(" ")))
+}
+
+/// Why there is no such command in this build.
+fn not_here(command: &str) -> Failure {
+    Failure::Input(format!(
+        "`pathweave {command}`: this program simulates only, as `make demo` builds it; `make build` builds the one with the datapath"
+    ))
+}
+
+/// Options of figures of a testbed, which need the datapath.
+#[derive(Args, Debug, Default)]
+pub(crate) struct TestbedArgs {
+    /// Figures that were measured on a testbed, run by real hosts (not in this build)
+    #[arg(long)]
+    testbed: bool,
+}
+
+impl TestbedArgs {
+    /// Whether only figures of a testbed are wanted.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.testbed
+    }
+
+    /// The same options again, as words of a command.
+    pub(crate) fn words(&self) -> String {
+        if self.testbed { " --testbed".to_owned() } else { String::new() }
+    }
+}
+
+/// Where figures of a testbed would be measured: nowhere.
+pub(crate) enum Testbed {}
+
+/// A run that was measured: none.
+pub(crate) struct MeasuredRun {
+    pub(crate) result: RunResult,
+    pub(crate) said: String,
+}
+
+impl Testbed {
+    /// # Errors
+    /// This build has no datapath.
+    pub(crate) fn open(_: &TestbedArgs, _quiet: bool) -> Result<Self, Failure> {
+        Err(not_here("paper --testbed"))
+    }
+
+    /// What carries packets, in words.
+    pub(crate) fn carrier(&self) -> &'static str {
+        match *self {}
+    }
+
+    /// What measured runs depend on beside their scenarios.
+    pub(crate) fn how(&self) -> String {
+        match *self {}
+    }
+
+    /// Runs a scenario on a lab.
+    ///
+    /// # Errors
+    /// None: there is no such value.
+    pub(crate) fn measure(
+        &self,
+        _: &str,
+        _: &Loaded,
+        _: &Interrupt,
+        _: &mut dyn FnMut(f64),
+    ) -> Result<Option<MeasuredRun>, Failure> {
+        match *self {}
+    }
 }
 
 #[cfg(test)]

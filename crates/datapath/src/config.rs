@@ -211,6 +211,12 @@ impl DeviceConfig {
         Ok(())
     }
 
+    /// The MTU of a link that carries packets of so much payload, in bytes: [`fit_link`](DeviceConfig::fit_link) finds room for
+    /// as much there.
+    pub fn link_mtu_for(mtu_payload: u16) -> usize {
+        usize::from(mtu_payload).next_multiple_of(64) + AROUND_PAYLOAD
+    }
+
     /// Names the first field that is wrong.
     ///
     /// # Errors
@@ -484,6 +490,14 @@ mod tests {
             config.mtu_payload
         };
         assert_eq!([fit(1_500), fit(9_000), fit(16_000), fit(65_536)], [1_344, 8_832, 15_808, 32_576]);
+        for payload in [448, 1_344, 1_400, 8_192] {
+            config.fit_link(DeviceConfig::link_mtu_for(payload)).unwrap();
+            assert!(
+                (payload..payload + 64).contains(&config.mtu_payload),
+                "{payload}: {}",
+                config.mtu_payload
+            );
+        }
         assert!(config.fit_link(300).is_err());
     }
 }

@@ -52,6 +52,9 @@ pub use error::DpdkError;
 pub use memory::HugePages;
 pub use vdev::Vdev;
 
+/// Whether this build has DPDK.
+pub const IS_BUILT: bool = cfg!(feature = "dpdk");
+
 /// A port.
 pub struct Opened {
     /// Carries packets.

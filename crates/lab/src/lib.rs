@@ -64,7 +64,9 @@ pub use pathweave_netlink::SystemError;
 pub use plan::{MAX_LAB_LINKS, MAX_LAB_NODES, NodePlan, Plan, PortPlan, Role, RoutePlan};
 pub use privilege::{KEEPER_ARGUMENTS, Workplace, keep_workplace, missing_privileges};
 pub use processes::Process;
-pub use run::{LabRun, Seen, foreseen_shortage, run};
+pub use run::{
+    HostPort, LabRun, Load, OpenDevice, Seen, fitting_scale, foreseen_shortage, over_sockets, run,
+};
 pub use schedule::{Change, Schedule};
 pub use settings::{MTU_BYTES, Marking, QUEUE_BYTES, RateScale, Settings, SuperPackets};
 pub use source::topology_of_file;

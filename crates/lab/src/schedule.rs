@@ -15,6 +15,8 @@ use crate::settings::RateScale;
 
 /// Most changes a timetable may have.
 const MOST_CHANGES: usize = 100_000;
+/// What is due so soon after the start is due at once: to make it takes longer.
+const AT_ONCE: Duration = Duration::from_millis(1);
 /// How long to sleep at a time, so that a wish to stop is soon heard.
 const NAP: Duration = Duration::from_millis(20);
 
@@ -118,6 +120,19 @@ impl Schedule {
         &self.notes
     }
 
+    /// Makes the changes that are due at once, so that what begins now finds them made. The rest is what is left to play.
+    pub(crate) fn begin(&self, lab: &mut Lab) -> Result<Schedule, LabError> {
+        let (now, later) = self.divided();
+        now.iter().try_for_each(|(_, change)| change.make(lab))?;
+        Ok(later)
+    }
+
+    /// What is due at once, and what is left.
+    fn divided(&self) -> (&[(Duration, Change)], Schedule) {
+        let (now, later) = self.changes.split_at(self.changes.partition_point(|(at, _)| *at <= AT_ONCE));
+        (now, Schedule { changes: later.to_vec(), notes: Vec::new() })
+    }
+
     /// Makes the changes in real time, counted from now, until there are none left or `stop` says yes.
     pub fn play(&self, lab: &mut Lab, stop: &dyn Fn() -> bool) -> Result<(), LabError> {
         let start = Instant::now();
@@ -132,14 +147,20 @@ impl Schedule {
                 }
                 std::thread::sleep(left.min(NAP));
             }
-            match *change {
-                Change::Link(link, state) => lab.set_link(link, state)?,
-                Change::Rate(link, rate) => lab.set_rate(link, rate)?,
-                Change::Loss(link, probability) => lab.set_loss(link, probability)?,
-                Change::Reroute => lab.reroute()?,
-            }
+            change.make(lab)?;
         }
         Ok(())
+    }
+}
+
+impl Change {
+    fn make(self, lab: &mut Lab) -> Result<(), LabError> {
+        match self {
+            Change::Link(link, state) => lab.set_link(link, state),
+            Change::Rate(link, rate) => lab.set_rate(link, rate),
+            Change::Loss(link, probability) => lab.set_loss(link, probability),
+            Change::Reroute => lab.reroute(),
+        }
     }
 }
 
@@ -215,6 +236,27 @@ mod tests {
                 (ms(550), Change::Reroute),
             ]
         );
+    }
+
+    #[test]
+    fn what_is_broken_from_the_start_is_due_at_once() {
+        let down = |link: &str, at| FaultConfig::LinkDown { link: link.into(), at, up_at: None };
+        let faults = [down("leaf1-spine1", Span::from_ns(1)), down("leaf0-spine1", Span::from_us(100))];
+        // 50 us at 1/10 are half a millisecond.
+        let schedule = schedule(&faults, "1/10").unwrap();
+        let (now, later) = schedule.divided();
+        let link = |name| topology().link_by_name(name).unwrap();
+        let (down, ns) = (LinkState::Down, Duration::from_nanos);
+        let first = (ns(10), Change::Link(link("leaf1-spine1"), down));
+        assert_eq!(
+            now,
+            [
+                first,
+                (ns(500_010), Change::Reroute),
+                (ns(1_000_000), Change::Link(link("leaf0-spine1"), down))
+            ]
+        );
+        assert_eq!(later.changes(), [(ns(1_500_000), Change::Reroute)]);
     }
 
     #[test]

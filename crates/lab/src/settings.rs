@@ -93,6 +93,11 @@ impl RateScale {
         RateScale(1.0 / divisor as f64)
     }
 
+    /// A tenth of this scale.
+    pub(crate) fn a_tenth(self) -> RateScale {
+        RateScale(1.0 / (10.0 / self.0).round())
+    }
+
     /// A scale above 0 and at most 1.
     pub fn new(share: f64) -> Result<RateScale, LabError> {
         if share > 0.0 && share <= 1.0 {
@@ -203,6 +208,15 @@ mod tests {
         for (gbps, shown) in [(1, "1"), (2, "1/10"), (10, "1/10"), (100, "1/100"), (400, "1/1000")] {
             let rates = [Rate::from_mbps(10), Rate::from_gbps(gbps)];
             assert_eq!(RateScale::automatic(rates).to_string(), shown, "{gbps}G");
+        }
+    }
+
+    #[test]
+    fn tenths_of_powers_of_ten_are_exact() {
+        let mut scale = RateScale::FULL;
+        for shown in ["1/10", "1/100", "1/1000", "1/10000"] {
+            scale = scale.a_tenth();
+            assert_eq!(scale.to_string(), shown);
         }
     }
 

@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 
 use common::{TestLab, privileged};
-use pathweave_lab::{RateScale, Settings};
+use pathweave_lab::{RateScale, Settings, over_sockets};
 use pathweave_results::{EndReason, FlowStatus};
 use pathweave_sim::{NamedScheme, SimSpec};
 use pathweave_topo::{Build, LeafSpine, Topology};
@@ -43,7 +43,7 @@ fn a_collective_runs_to_its_end() {
             most = seen.bytes_done.max(most);
             true
         };
-        let result = pathweave_lab::run(&mut lab.0, &spec, look).unwrap().result;
+        let result = pathweave_lab::run(&mut lab.0, &spec, &over_sockets, look).unwrap().result;
         assert_eq!(result.info.ended, EndReason::Completed, "{scheme}");
         assert_eq!(result.flows.len(), 2 * 4 * 6, "{scheme}");
         for flow in &result.flows {

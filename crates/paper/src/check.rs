@@ -37,6 +37,10 @@ pub(crate) fn check(paper: &str, parts: &BTreeMap<String, Part>, figure: &Figure
         check_published(file, published)
             .map_err(|why| within(&format!("published \"{}\"", published.series), &why))?;
     }
+    for scheme in file.testbed.iter().flat_map(|testbed| &testbed.schemes) {
+        let schemes = file.series.iter().filter_map(|series| series.scheme.as_deref());
+        known("scheme of a curve", scheme, schemes).map_err(|why| within("testbed", &why))?;
+    }
     for trace in &file.trace {
         for term in &trace.terms {
             let names = [&term.host, &term.link, &term.queue].iter().filter(|name| name.is_some()).count();
@@ -44,6 +48,9 @@ pub(crate) fn check(paper: &str, parts: &BTreeMap<String, Part>, figure: &Figure
             if names + flows != 1 {
                 let why = "each term has one of `host`, `link`, `queue`, `flow_rate`, `flow_held`";
                 return Err(within(&format!("trace \"{}\"", trace.name), &why));
+            }
+            if term.payload && term.link.is_none() {
+                return Err(within(&format!("trace \"{}\"", trace.name), &"`payload` is of a `link`"));
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::{Against, Claim, Compare, Over, Panel, PlotKind, Series, Variant, plain};
+use crate::model::{Against, Claim, Compare, Measure, Of, Over, Panel, PlotKind, Series, Variant, plain};
 use crate::plan::{FigurePlan, Plan};
 use crate::rivals;
 use crate::select::Size;
@@ -19,7 +19,7 @@ pub struct Verdict {
     pub claim: String,
     /// The published number or relation.
     pub published: String,
-    /// "published" or "repaired"; empty for schemes without variants.
+    /// "published" or "repaired", of figures of a testbed "measured" or "simulated"; empty for schemes without variants.
     pub variant: String,
     /// What we measured.
     pub measured: String,
@@ -114,6 +114,8 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> Verd
         _ if open => UNDECIDED.to_owned(),
         _ if agrees => String::new(),
         Some(Variant::Published) => claim.why.published.clone(),
+        Some(Variant::Measured) => claim.why.measured.clone(),
+        Some(Variant::Simulated) => claim.why.simulated.clone(),
         _ => claim.why.repaired.clone(),
     };
     let mut text = estimate.map_or("none".to_owned(), |e| measured(claim, e, span));
@@ -184,7 +186,8 @@ const UNDECIDED: &str =
     "undecided: the 95 % interval reaches across the limit, more seeds are needed to tell";
 
 /// Said where a number does not exist though every flow finished.
-const NOT_MEASURED: &str = "not measured: a run is missing, or what it is compared with is 0 in one";
+const NOT_MEASURED: &str =
+    "not measured: a run is missing, nothing was sampled, or what it is compared with is 0 in one";
 
 /// Whether the interval holds values that agree and values that do not.
 fn undecided(claim: &Claim, estimate: Estimate) -> bool {
@@ -194,6 +197,11 @@ fn undecided(claim: &Claim, estimate: Estimate) -> bool {
 }
 
 fn unfinished_flows(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> usize {
+    // What was sampled over time does not need the end of a flow.
+    let of_trace = |measure: &&Measure| measure.name == claim.measure && measure.of == Of::Trace;
+    if figure.figure.file.measure.iter().any(|measure| of_trace(&measure)) {
+        return 0;
+    }
     let series = &figure.figure.file.series;
     let involved = |index: usize| {
         let one = &series[index];

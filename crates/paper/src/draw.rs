@@ -49,7 +49,7 @@ fn look(figure: &FigurePlan, series: usize, marked: bool) -> Look {
     let own = names.iter().position(|name| *name == one.name).unwrap_or(0);
     Look {
         colour: colours(&names)[own],
-        dashed: one.variant == Some(Variant::Published),
+        dashed: matches!(one.variant, Some(Variant::Published | Variant::Simulated)),
         marked,
         published: false,
     }

@@ -9,6 +9,14 @@ pub enum PaperError {
     /// What was asked for does not exist.
     #[error(transparent)]
     Unknown(Unknown),
+    /// Something that a lab is to repeat was not measured on a testbed.
+    #[error("--testbed: {what} of a testbed; {known}")]
+    NoTestbed {
+        /// What was asked for, with a verb.
+        what: String,
+        /// What there is instead.
+        known: String,
+    },
     /// A file of a paper is wrong.
     #[error("{file}: {message}")]
     File {

@@ -21,11 +21,13 @@ pub struct Observed {
     pub digest: String,
     /// Flows that did not finish.
     pub unfinished: usize,
+    /// How it was measured, for people; empty of simulations.
+    pub said: String,
 }
 
-/// Takes what `figure` needs from `run`.
-pub fn observe(figure: &FigureFile, run: &RunResult) -> Observed {
-    let traces: Vec<_> = figure.trace.iter().map(|trace| follow(trace, run)).collect();
+/// Takes what `figure` needs from `run`, whose full packets have so much payload as a share of their bytes on a link.
+pub fn observe(figure: &FigureFile, run: &RunResult, payload_share: f64) -> Observed {
+    let traces: Vec<_> = figure.trace.iter().map(|trace| follow(trace, run, payload_share)).collect();
     let value = |measure: &Measure| match measure.of {
         Of::GapShare => run.departures.share_above((measure.from_us * 1e3) as u64),
         Of::LengthShare => run.departures.normalised_share(measure.links?),
@@ -49,6 +51,7 @@ pub fn observe(figure: &FigureFile, run: &RunResult) -> Observed {
         traces,
         digest: run.info.digest_hex(),
         unfinished: run.foreground().filter(unfinished).count(),
+        said: String::new(),
     }
 }
 
@@ -225,10 +228,11 @@ fn longest_below(samples: &[(f64, f64)], from: f64, level: f64) -> Option<f64> {
 }
 
 /// The sum of a trace's terms at every instant that was sampled. What is missing at an instant was zero.
-fn follow(trace: &Trace, run: &RunResult) -> Vec<(f64, f64)> {
+fn follow(trace: &Trace, run: &RunResult, payload_share: f64) -> Vec<(f64, f64)> {
     let mut at: BTreeMap<u64, f64> = run.series.iter().map(|sample| (sample.time_ps, 0.0)).collect();
     for term in &trace.terms {
         let Some((kind, entity, scale)) = resolve(term, run) else { return Vec::new() };
+        let scale = if term.payload { scale * payload_share } else { scale };
         for sample in run.series.iter().filter(|sample| sample.kind == kind && sample.entity == entity) {
             *at.entry(sample.time_ps).or_default() += sample.value * scale;
         }
@@ -336,7 +340,7 @@ mod tests {
             let text = format!(
                 "title = \"t\"\nsection = \"s\"\nscenario = \"s.toml\"\nplot = {{ kind = \"cdf\", of = \"gaps\" }}\n[[measure]]\nname = \"m\"\n{what}"
             );
-            let observed = observe(&toml::from_str(&text).unwrap(), &run);
+            let observed = observe(&toml::from_str(&text).unwrap(), &run, 1.0);
             // 8,000 gaps stand as 4,000 values.
             assert_eq!(observed.samples.len(), 4_000);
             assert_eq!(observed.samples.iter().filter(|&&ns| ns > 50_000.0).count(), 5);
@@ -402,8 +406,11 @@ mod tests {
             name: "t".to_owned(),
             terms: vec![term("host = \"host0\""), term("link = \"host0>switch0\"\nfactor = -1.0")],
         };
-        let line = follow(&trace, &run);
+        let line = follow(&trace, &run, 0.5);
         assert_eq!(line, [(10e3, 1e9), (20e3, 8e9), (30e3, -1e9), (40e3, 0.0)]);
+        // Half of what crosses the link is payload.
+        let payload = Trace { terms: vec![term("link = \"host0>switch0\"\npayload = true")], ..trace };
+        assert_eq!(follow(&payload, &run, 0.5), [(10e3, 2.5e9), (20e3, 0.0), (30e3, 0.5e9), (40e3, 0.0)]);
         let m =
             |text: &str| span_statistic(&measure(&format!("name = \"m\"\nof = \"trace\"\n{text}")), &line);
         assert_eq!(m("from_us = 10\nstat = \"max\""), Some(8e9));
@@ -429,7 +436,7 @@ mod tests {
             sample(10, 0, SeriesKind::PolicyRateBps, 1e9),
             sample(20, 1, SeriesKind::HeldBytes, 3e3),
         ];
-        let line = |text: &str| follow(&Trace { name: "t".to_owned(), terms: vec![term(text)] }, &run);
+        let line = |text: &str| follow(&Trace { name: "t".to_owned(), terms: vec![term(text)] }, &run, 1.0);
         assert_eq!(line("flow_rate = 1"), [(10e3, 6e9), (20e3, 0.0)]);
         assert_eq!(line("flow_held = 1"), [(10e3, 0.0), (20e3, 3e3)]);
         run.flows[1].ooo_packets = 5;

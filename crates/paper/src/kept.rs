@@ -38,6 +38,8 @@ struct Kept {
     traces: Vec<Vec<(String, String)>>,
     digest: String,
     unfinished: usize,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    said: String,
 }
 
 impl Kept {
@@ -50,6 +52,7 @@ impl Kept {
             traces: observed.traces.iter().map(trace).collect(),
             digest: observed.digest.clone(),
             unfinished: observed.unfinished,
+            said: observed.said.clone(),
         }
     }
 
@@ -69,6 +72,7 @@ impl Kept {
             traces: self.traces.iter().map(trace).collect::<Option<_>>()?,
             digest: self.digest.clone(),
             unfinished: self.unfinished,
+            said: self.said.clone(),
         })
     }
 }
@@ -146,6 +150,7 @@ mod tests {
             traces: vec![vec![(1.0, -0.0), (2.5e-12, 7.0)], Vec::new()],
             digest: "ab".to_owned(),
             unfinished: 3,
+            said: "on two cores".to_owned(),
         };
         let text = serde_json::to_string(&Kept::new(&observed)).unwrap();
         let mut kept: Kept = serde_json::from_str(&text).unwrap();

@@ -24,6 +24,7 @@ mod scores;
 mod select;
 mod standing;
 mod table;
+mod testbed;
 #[cfg(test)]
 mod testing;
 mod write;

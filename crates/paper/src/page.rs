@@ -93,10 +93,17 @@ fn standings(plan: &Plan, verdicts: &[Verdict]) -> String {
         "<h2>Verdict</h2>\n<p><strong>{}</strong></p>\n<table><tr><th>Figure</th><th>Shows</th><th>Verdict</th>\
          <th>Claims</th><th>Why not</th></tr>\n{rows}</table>\n<p class=\"note\">Reproduced: every claim of the paper \
          holds. In part: some hold. Refuted: none holds. Undecided: claims decide that cannot be told, because an interval \
-         reaches across the limit or the runs are shorter than the claim needs. Where a scheme runs as printed and repaired, \
-         the {} one is judged here; both are below. Bars of this project and other readings of a claim do not count.</p>\n",
+         reaches across the limit or the runs are shorter than the claim needs. {} Bars of this project and other readings \
+         of a claim do not count.</p>\n",
         verdict_text(all),
-        variant.unwrap_or(Variant::Repaired).name(),
+        match variant.unwrap_or(Variant::Repaired) {
+            Variant::Measured | Variant::Simulated =>
+                "Judged here is what was measured; what was simulated is below, too.".to_owned(),
+            one => format!(
+                "Where a scheme runs as printed and repaired, the {} one is judged here; both are below.",
+                one.name()
+            ),
+        },
     )
 }
 
@@ -143,6 +150,9 @@ fn section(figure: &FigurePlan, verdicts: &[Verdict], picture: Option<&str>) -> 
     text.push_str("</p>\n");
     if !file.note.is_empty() {
         text.push_str(&format!("<p>{}</p>\n", escape(&file.note)));
+    }
+    for said in figure.said() {
+        text.push_str(&format!("<p class=\"note\">{}</p>\n", escape(said)));
     }
     if let Some(svg) = picture {
         // A map on a page is a table, which reads on a phone and on a dark page.

@@ -12,7 +12,7 @@ use crate::check::check;
 use crate::error::PaperError;
 use crate::extract::{Observed, observe};
 use crate::kept;
-use crate::model::{Of, Panel, Part, Series, plain};
+use crate::model::{Of, Panel, Part, Series, Variant, plain};
 use crate::select::{Selection, Size};
 
 /// A point of a figure: one bar, or one point of a curve.
@@ -47,6 +47,19 @@ pub struct FigurePlan {
     pub(crate) looked_at: String,
 }
 
+impl FigurePlan {
+    /// How its points were measured, in order, each text once.
+    pub fn said(&self) -> Vec<&str> {
+        let mut said: Vec<&str> = Vec::new();
+        for observed in self.points.iter().flat_map(|point| point.observed.iter().flatten()) {
+            if !observed.said.is_empty() && !said.contains(&observed.said.as_str()) {
+                said.push(&observed.said);
+            }
+        }
+        said
+    }
+}
+
 /// A run and the points that want it.
 #[derive(Debug)]
 pub struct Run {
@@ -58,6 +71,8 @@ pub struct Run {
     pub key: String,
     /// Bytes that are sent, to estimate how long it takes.
     pub cost: f64,
+    /// Real hosts are to run it, in a lab.
+    pub measured: bool,
     /// Figure, point and seed, by number.
     uses: Vec<(usize, usize, usize)>,
 }
@@ -73,6 +88,8 @@ pub struct Plan {
     pub figures: Vec<FigurePlan>,
     /// What has to run.
     pub runs: Vec<Run>,
+    /// How runs are measured that are, as far as what comes out depends on it.
+    how: String,
 }
 
 impl Plan {
@@ -83,11 +100,25 @@ impl Plan {
         size: Size,
         seeds: Option<u32>,
     ) -> Result<Self, PaperError> {
+        Self::measured(paper, selection, size, seeds, "")
+    }
+
+    /// The same of a paper with measured curves ([`Paper::on_testbed`]). `how` they are measured tells runs that are kept apart.
+    ///
+    /// # Errors
+    /// As of [`Plan::new`].
+    pub fn measured(
+        paper: Paper,
+        selection: &Selection,
+        size: Size,
+        seeds: Option<u32>,
+        how: &str,
+    ) -> Result<Self, PaperError> {
         for figure in &paper.figures {
             check(&paper.name, &paper.file.part, figure)?;
         }
         let wanted = selection.apply(&paper, size)?;
-        let mut plan = Plan { paper, size, figures: Vec::new(), runs: Vec::new() };
+        let mut plan = Plan { paper, size, figures: Vec::new(), runs: Vec::new(), how: how.to_owned() };
         let mut known = BTreeMap::new();
         for figure in wanted {
             plan.add(figure, seeds, &mut known)?;
@@ -136,7 +167,11 @@ impl Plan {
                         let identity = loaded
                             .identity()
                             .map_err(|findings| PaperError::Scenario { label: label.clone(), findings })?;
-                        let key = kept::key(&identity);
+                        let measured = series.variant == Some(Variant::Measured);
+                        let key = match measured {
+                            true => kept::key(&format!("{identity}\nmeasured: {}", self.how)),
+                            false => kept::key(&identity),
+                        };
                         let run = match known.get(&key) {
                             Some(&run) => run,
                             None => {
@@ -148,6 +183,7 @@ impl Plan {
                                 self.runs.push(Run {
                                     key: key.clone(),
                                     cost,
+                                    measured,
                                     label,
                                     loaded,
                                     uses: Vec::new(),
@@ -223,9 +259,15 @@ impl Plan {
 
     /// Takes from the result of a run what the points that want it need.
     pub fn look(&self, run: usize, result: &RunResult) -> Look {
+        self.look_saying(run, result, "")
+    }
+
+    /// The same of a run that was measured, and how.
+    pub fn look_saying(&self, run: usize, result: &RunResult, said: &str) -> Look {
+        let payload_share = self.runs[run].loaded.scenario.network.payload_share();
         let of = |seen: Seen<()>| {
-            let observed = observe(&self.figures[seen.figure].figure.file, result);
-            seen.with(observed)
+            let observed = observe(&self.figures[seen.figure].figure.file, result, payload_share);
+            seen.with(Observed { said: said.to_owned(), ..observed })
         };
         Look(self.uses(run).map(of).collect())
     }

@@ -102,7 +102,7 @@ impl Selection {
 }
 
 /// Whether the curves that a claim compares are among these.
-fn can_be_judged(claim: &Claim, names: &[&str]) -> bool {
+pub(crate) fn can_be_judged(claim: &Claim, names: &[&str]) -> bool {
     let versus = claim.versus.as_ref();
     let other = versus.and_then(|versus| versus.series.as_deref());
     let rivals = versus.and_then(|versus| versus.against).is_none_or(|against| match against {

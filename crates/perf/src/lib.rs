@@ -27,7 +27,7 @@ mod work;
 pub use client::{Report, measure};
 pub use console::{Console, Failure, Health, Note, Progress, Service};
 pub use meet::ClientOptions;
-pub use open::{Carrier, Otherwise, PortOfDpdk, any_port_for};
+pub use open::{Carrier, Otherwise, PortOfDpdk, any_port_for, open_device};
 pub use pathweave_dpdk as dpdk;
 pub use server::{Served, ServerOptions, serve};
 pub use show::Ended;

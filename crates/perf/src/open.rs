@@ -65,39 +65,46 @@ pub(crate) fn open(
     carrier: &Carrier,
     console: &dyn Console,
 ) -> Result<Device, Failure> {
+    let (device, words) = open_device(config, carrier)?;
+    words.iter().for_each(|words| console.note(Note::Remark(&format!("note: packets go over {words}"))));
+    Ok(device)
+}
+
+/// A device over a carrier, and in words what that is, if it is not just UDP sockets.
+///
+/// # Errors
+/// What the device says, as a user can understand it.
+pub fn open_device(config: DeviceConfig, carrier: &Carrier) -> Result<(Device, Option<String>), Failure> {
     // What is wrong with it is said before what the interface lacks.
     config.validate().map_err(|why| wrong_setting(&why))?;
     match carrier {
-        Carrier::Udp => Device::open(config).map_err(opening),
-        Carrier::AfXdp { interface, otherwise } => open_af_xdp(config, (interface, *otherwise), console),
-        Carrier::Dpdk(port) => open_dpdk(config, port, console),
+        Carrier::Udp => Ok((Device::open(config).map_err(opening)?, None)),
+        Carrier::AfXdp { interface, otherwise } => open_af_xdp(config, (interface, *otherwise)),
+        Carrier::Dpdk(port) => open_dpdk(config, port),
     }
 }
 
-fn open_dpdk(config: DeviceConfig, port: &PortOfDpdk, console: &dyn Console) -> Result<Device, Failure> {
+fn open_dpdk(config: DeviceConfig, port: &PortOfDpdk) -> Result<(Device, Option<String>), Failure> {
     let PortOfDpdk { device, local, gateway, mtu_bytes, huge_pages } = port.clone();
     let port = DpdkConfig { device, udp: config.udp(), local, gateway, mtu_bytes, huge_pages };
     let opened =
         pathweave_dpdk::open(&port).map_err(|why| Failure::Input(format!("--backend dpdk: {why}")))?;
-    console.note(Note::Remark(&format!("note: packets go over {}", opened.description)));
-    Device::with_backend(config, opened.backend).map_err(opening)
+    Ok((Device::with_backend(config, opened.backend).map_err(opening)?, Some(opened.description)))
 }
 
 fn open_af_xdp(
     config: DeviceConfig,
     (interface, otherwise): (&str, Otherwise),
-    console: &dyn Console,
-) -> Result<Device, Failure> {
+) -> Result<(Device, Option<String>), Failure> {
     let mut bypass = XdpConfig::new(interface, config.udp());
     bypass.busy_poll = (config.waiting == Waiting::Busy).then_some(BUSY_POLL);
     match XdpBackend::open(&bypass) {
         Ok(backend) => {
-            console.note(Note::Remark(&format!("note: packets go over {}", backend.describe())));
-            Device::with_backend(config, backend).map_err(opening)
+            let words = backend.describe();
+            Ok((Device::with_backend(config, backend).map_err(opening)?, Some(words)))
         }
         Err(why) if otherwise == Otherwise::Udp => {
-            console.note(Note::Remark(&format!("note: packets go over UDP sockets, for {why}")));
-            Device::open(config).map_err(opening)
+            Ok((Device::open(config).map_err(opening)?, Some(format!("UDP sockets, for {why}"))))
         }
         Err(why) => Err(Failure::Input(format!("--backend af-xdp: {why}"))),
     }

@@ -16,6 +16,7 @@ use crate::interrupt::Interrupt;
 use crate::memory::Room;
 use crate::options::{Bar, Cores};
 use crate::output::Output;
+use crate::real::{Testbed, TestbedArgs};
 use crate::terminal;
 
 #[derive(Args, Debug)]
@@ -54,6 +55,8 @@ pub(crate) struct PaperArgs {
     /// Record the result of each figure in FILE, and keep its other entries: papers/NAME/results.json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["panel", "series"])]
     pub(crate) record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) testbed: TestbedArgs,
     /// Print only errors and the path of the page
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
@@ -79,10 +82,22 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
         Ok::<_, Failure>((Output::create(path)?, record))
     });
     let record = record.transpose()?;
-    let plan = Plan::new(paper, &selection, size, args.seeds).map_err(failure)?;
-    let destination = Destination::open(&args.out.join(&args.name)).map_err(failure)?;
+    let (plan, testbed) = if args.testbed.is_wanted() {
+        // Refused before anything is made.
+        paper.clone().on_testbed(&catalogue, args.figure.as_deref(), "").map_err(failure)?;
+        let testbed = Testbed::open(&args.testbed, args.quiet)?;
+        let paper =
+            paper.on_testbed(&catalogue, args.figure.as_deref(), testbed.carrier()).map_err(failure)?;
+        let plan = Plan::measured(paper, &selection, size, args.seeds, &testbed.how()).map_err(failure)?;
+        (plan, Some(testbed))
+    } else {
+        (Plan::new(paper, &selection, size, args.seeds).map_err(failure)?, None)
+    };
+    let folder = args.out.join(folder(args));
+    let destination = Destination::open(&folder).map_err(failure)?;
     let interrupt = Interrupt::listen_saying("stopping: finished runs are kept; Ctrl-C again stops at once")?;
-    let (plan, finished) = run_all(plan, args, destination.kept(), &interrupt)?;
+    let (plan, finished) = run_all(plan, args, destination.kept(), testbed.as_ref(), &interrupt)?;
+    drop(testbed);
     let outcome = if finished { Outcome::Done } else { Outcome::Interrupted };
 
     let verdicts = verdicts(&plan);
@@ -104,9 +119,14 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
             let tables = [claims_text(&verdicts), rankings_text(&plan), scores_text(&plan)].concat();
             terminal::out(&format!("{tables}\n"));
         }
-        terminal::out(&format!("page: {}\n", args.out.join(&args.name).join("index.html").display()));
+        terminal::out(&format!("page: {}\n", folder.join("index.html").display()));
     }
     Ok(outcome)
+}
+
+/// Name of the folder of the results.
+fn folder(args: &PaperArgs) -> String {
+    if args.testbed.is_wanted() { format!("{}-testbed", args.name) } else { args.name.clone() }
 }
 
 /// The same results again.
@@ -126,7 +146,7 @@ fn command(args: &PaperArgs, size: Size) -> String {
     if let Some(folder) = &args.papers {
         text.push_str(&format!(" --papers {}", super::quoted(folder)));
     }
-    text
+    text + &args.testbed.words()
 }
 
 fn list(catalogue: &Catalogue, as_json: bool) -> Result<Outcome, Failure> {
@@ -180,38 +200,80 @@ fn failure(why: PaperError) -> Failure {
     }
 }
 
-/// Makes the runs that `plan` asks for and that are not finished, as many at a time as asked for, and keeps each as soon as
-/// it is finished. Whether all of them are.
+/// Makes the runs that `plan` asks for and that are not finished, and keeps each as soon as it is finished. First those that are
+/// measured, one at a time, so that nothing else takes their cores; then the others, as many at a time as asked for. Whether
+/// all of them are.
 fn run_all(
     mut plan: Plan,
     args: &PaperArgs,
     kept: &KeptRuns,
+    testbed: Option<&Testbed>,
     interrupt: &Interrupt,
 ) -> Result<(Plan, bool), Failure> {
     let before = |run: &usize| if args.fresh { None } else { kept.look(&plan, *run) };
     let finished: Vec<(usize, Look)> =
         (0..plan.runs.len()).filter_map(|run| Some((run, before(&run)?))).collect();
-    let mut todo: Vec<usize> = (0..plan.runs.len())
+    let todo: Vec<usize> = (0..plan.runs.len())
         .filter(|run| finished.binary_search_by_key(run, |(run, _)| *run).is_err())
         .collect();
     if !args.quiet && !finished.is_empty() {
         terminal::note(&format!("{} runs, {} of them finished before", plan.runs.len(), finished.len()));
     }
     finished.into_iter().for_each(|(_, look)| plan.record(look));
+    let (measured, mut simulated): (Vec<usize>, Vec<usize>) =
+        todo.into_iter().partition(|&run| plan.runs[run].measured);
 
+    let mut looks = Vec::new();
+    if let Some(testbed) = testbed.filter(|_| !measured.is_empty()) {
+        looks = make(&plan, &measured, 1, args, kept, interrupt, |place, batch| {
+            let run = &plan.runs[measured[place]];
+            let mut progress = |share| batch.update(place, Some(share));
+            let done = testbed.measure(&run.label, &run.loaded, interrupt, &mut progress)?;
+            Ok(done.map(|done| plan.look_saying(measured[place], &done.result, &done.said)))
+        });
+    }
     // The longest first, so that none is left alone at the end.
-    todo.sort_by(|&a, &b| plan.runs[b].cost.total_cmp(&plan.runs[a].cost).then(a.cmp(&b)));
-    let costs = todo.iter().map(|&run| plan.runs[run].cost).collect();
-    let labels = todo.iter().map(|&run| plan.runs[run].label.clone()).collect();
+    simulated.sort_by(|&a, &b| plan.runs[b].cost.total_cmp(&plan.runs[a].cost).then(a.cmp(&b)));
+    let count = simulated.len();
+    if !interrupt.requested() {
+        let room = args.cores.room();
+        let on_cores = |spec: &SimSpec| args.cores.of(spec, count);
+        looks.extend(make(
+            &plan,
+            &simulated,
+            args.cores.at_a_time(count),
+            args,
+            kept,
+            interrupt,
+            |place, batch| run_one(&plan, simulated[place], on_cores, &room, batch.watch(place, interrupt)),
+        ));
+    }
+    let finished = looks.len() == measured.len() + simulated.len();
+    for look in looks {
+        plan.record(look?);
+    }
+    Ok((plan, finished))
+}
+
+/// Makes `runs` of `plan`, so many at a time, and keeps each that is finished. `one` makes the run at a place of `runs`, `None` if
+/// it was interrupted.
+fn make(
+    plan: &Plan,
+    runs: &[usize],
+    at_a_time: usize,
+    args: &PaperArgs,
+    kept: &KeptRuns,
+    interrupt: &Interrupt,
+    one: impl Fn(usize, &Batch) -> Result<Option<Look>, Failure> + Sync,
+) -> Vec<Result<Look, Failure>> {
+    let costs = runs.iter().map(|&run| plan.runs[run].cost).collect();
+    let labels = runs.iter().map(|&run| plan.runs[run].label.clone()).collect();
     let batch = Batch::new(costs, labels, args.quiet, Bar::Auto);
     let looks: Mutex<Vec<Result<Look, Failure>>> = Mutex::new(Vec::new());
-    let on_cores = |spec: &SimSpec| args.cores.of(spec, todo.len());
-    let places: Vec<usize> = (0..todo.len()).collect();
-    let room = args.cores.room();
-    in_threads(args.cores.at_a_time(todo.len()), &places, interrupt, |place| {
-        let run = todo[place];
-        let look = run_one(&plan, run, on_cores, &room, batch.watch(place, interrupt)).and_then(|look| {
-            look.iter().try_for_each(|look| kept.put(&plan, run, look)).map_err(failure)?;
+    let places: Vec<usize> = (0..runs.len()).collect();
+    in_threads(at_a_time, &places, interrupt, |place| {
+        let look = one(place, &batch).and_then(|look| {
+            look.iter().try_for_each(|look| kept.put(plan, runs[place], look)).map_err(failure)?;
             Ok(look)
         });
         batch.update(place, None);
@@ -222,12 +284,7 @@ fn run_all(
         looks.lock().expect("no thread panics while it holds the lock").extend(look.transpose());
     });
     batch.finish();
-    let looks = looks.into_inner().expect("every thread has ended well");
-    let finished = looks.len() == todo.len();
-    for look in looks {
-        plan.record(look?);
-    }
-    Ok((plan, finished))
+    looks.into_inner().expect("every thread has ended well")
 }
 
 /// `None` if it was interrupted: half a run says nothing.

@@ -5,8 +5,10 @@ mod ofi;
 mod perf;
 mod ping;
 mod provider;
+mod testbed;
 
 use clap::Subcommand;
+pub(crate) use testbed::{Testbed, TestbedArgs};
 
 use crate::failure::{Failure, Outcome};
 

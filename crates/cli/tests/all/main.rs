@@ -16,6 +16,7 @@ mod perf_clients;
 mod readme;
 mod runs;
 mod sweeps;
+mod testbed;
 mod traces;
 mod traces_in;
 mod validate;

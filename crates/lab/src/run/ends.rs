@@ -16,6 +16,7 @@ use pathweave_sim::{NamedScheme, PathProfile, SimSpec, Verb, profile};
 use pathweave_topo::Routing;
 use pathweave_units::{HostId, Rate};
 
+use super::devices::{HostPort, OpenDevice};
 use crate::error::LabError;
 use crate::lab::Lab;
 use crate::settings::RateScale;
@@ -86,6 +87,7 @@ impl Ends {
     pub(super) fn open(
         lab: &Lab,
         spec: &SimSpec,
+        open: &OpenDevice<'_>,
         connections: &mut Connections<Pair>,
         notes: &mut Vec<String>,
     ) -> Result<Ends, LabError> {
@@ -108,7 +110,8 @@ impl Ends {
         let routing = Routing::whole(&spec.topology);
         for host in connections.iter().flat_map(|c| [c.src.0, c.dst.0]).collect::<BTreeSet<u32>>() {
             let config = config(lab, spec, &routing, host, connections, notes)?;
-            hosts.insert(host, Host::open(lab, host, config, sizes.get(&host).copied().unwrap_or(1))?);
+            let bytes = sizes.get(&host).copied().unwrap_or(1);
+            hosts.insert(host, Host::open(lab, host, config, open, bytes)?);
         }
         let ends = Ends { hosts, places, pattern, verified };
         for conn in 0..connections.len() as ConnId {
@@ -123,6 +126,11 @@ impl Ends {
         }
         notes.dedup();
         Ok(ends)
+    }
+
+    /// The devices, by host.
+    pub(super) fn devices(&self) -> impl Iterator<Item = (u32, &Device)> {
+        self.hosts.iter().map(|(number, host)| (*number, &host.device))
     }
 
     /// How punctual the loops of all hosts have been so far.
@@ -196,12 +204,19 @@ impl Ends {
 }
 
 impl Host {
-    fn open(lab: &Lab, host: u32, config: DeviceConfig, bytes: u64) -> Result<Host, LabError> {
+    fn open(
+        lab: &Lab,
+        host: u32,
+        config: DeviceConfig,
+        open: &OpenDevice<'_>,
+        bytes: u64,
+    ) -> Result<Host, LabError> {
         let name = lab.plan().topology().node_name(HostId(host).into()).into_owned();
         let failed = |why: String| LabError::Run(format!("{name} has no network: {why}"));
-        let device = lab
-            .inside(HostId(host).into(), || Device::open(config))?
-            .map_err(|why| failed(why.to_string()))?;
+        let ports = &lab.plan().node(HostId(host).into()).ports;
+        let interface = ports.first().map(|port| port.device.clone()).unwrap_or_default();
+        let port = HostPort { interface, mtu_bytes: lab.plan().settings().mtu_bytes };
+        let device = lab.inside(HostId(host).into(), || open(&port, config))?.map_err(failed)?;
         let listener = device.listen().map_err(|why| failed(why.to_string()))?;
         let memory = region(bytes)?;
         let registration = device.register(&memory, Access::WRITE).map_err(|why| failed(why.to_string()))?;
@@ -348,6 +363,26 @@ fn patience(config: &mut DeviceConfig, spec: &SimSpec, scale: RateScale) {
     let timeout = Duration::from_secs_f64((spec.host.rto.timeout.as_secs_f64() / scale.share()).min(60.0));
     config.retransmit_after = timeout.min(LONGEST_TIMEOUT);
     config.peer_timeout = config.peer_timeout.max(2 * config.retransmit_after);
+}
+
+/// What hosts made of software add to a round trip, at most, as schemes are told.
+pub(super) fn hosts_rtt() -> Duration {
+    let any = SocketAddr::V4(SocketAddrV4::new(std::net::Ipv4Addr::UNSPECIFIED, PORT));
+    SOFTWARE_RTT + DeviceConfig::new(any).host_delay
+}
+
+/// The longest round trip of a full packet and its acknowledgement in the idle network, in its time, seconds.
+pub(super) fn longest_round_trip_s(spec: &SimSpec) -> f64 {
+    let routing = Routing::whole(&spec.topology);
+    let messages = spec.graph.messages();
+    let stride = messages.len().div_ceil(super::pace::SAMPLED_MESSAGES).max(1);
+    let paths = messages.iter().step_by(stride);
+    let paths = paths.filter_map(|message| profile(&spec.topology, &routing, message.src, message.dst));
+    let round_trip = |path: PathProfile| {
+        let delays: f64 = path.hops.iter().map(|(_, delay)| delay.as_secs_f64()).sum();
+        2.0 * delays + transmission_s(&path, spec.host.mtu.get() as u16)
+    };
+    paths.map(round_trip).fold(0.0, f64::max)
 }
 
 /// Seconds a full packet and its acknowledgement take on the wire at the network's rates. A lab has no delays.

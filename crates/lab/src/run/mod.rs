@@ -6,12 +6,15 @@
 //! of the lab counts as a millisecond, so that they stand beside the simulator's for the same scenario. What the
 //! software of this machine takes is thereby shrunk like everything else. `wall_s` of the results is real.
 
+mod devices;
 mod ends;
 mod pace;
 mod records;
+mod series;
 mod traffic;
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use pathweave_execution::Connections;
@@ -19,12 +22,15 @@ use pathweave_results::RunResult;
 use pathweave_sim::SimSpec;
 use pathweave_units::Time;
 
-use crate::error::LabError;
+use crate::error::{Doing, LabError};
 use crate::lab::Lab;
 use crate::schedule::Schedule;
-use crate::settings::{RateScale, Settings};
+use crate::settings::{MIN_RATE, RateScale, Settings};
+pub use devices::{HostPort, OpenDevice, over_sockets};
 use ends::Ends;
+pub use pace::Load;
 use pace::{Demand, Measured, Ticks};
+use series::Meter;
 use traffic::Traffic;
 
 /// What a run has come to.
@@ -45,6 +51,8 @@ pub struct LabRun {
     pub result: RunResult,
     /// What differs from the scenario, as sentences.
     pub notes: Vec<String>,
+    /// What the run took of this machine.
+    pub load: Load,
 }
 
 /// The network's time in a lab.
@@ -71,7 +79,30 @@ pub fn foreseen_shortage(spec: &SimSpec, settings: &Settings) -> Option<String> 
     Demand::of(spec, settings).foreseen(pace::cores(), settings.rate_scale)
 }
 
-/// Runs a scenario's traffic and faults on a lab of its topology. `look` is told how far it is, many times a second;
+/// The scale of rates at which this machine carries what `spec` sends, with these settings otherwise, even if each packet comes
+/// alone, and at which a round trip takes no longer than in the network, with what hosts made of software add to it: the largest
+/// power of ten that brings the fastest link down to 1 Gb/s at least. Where none does, the smallest that links allow.
+pub fn fitting_scale(spec: &SimSpec, settings: &Settings) -> RateScale {
+    fitting_on(pace::cores(), spec, settings)
+}
+
+fn fitting_on(cores: usize, spec: &SimSpec, settings: &Settings) -> RateScale {
+    let round_trip_s = ends::longest_round_trip_s(spec);
+    let links = || spec.topology.links().iter().map(|link| link.rate);
+    let mut scale = RateScale::automatic(links());
+    loop {
+        let settings = Settings { rate_scale: scale, ..settings.clone() };
+        let is_quick = ends::hosts_rtt().as_secs_f64() * scale.share() <= round_trip_s;
+        let slower = scale.a_tenth();
+        let is_slowest = links().any(|rate| slower.apply(rate) < MIN_RATE);
+        if is_slowest || is_quick && Demand::of(spec, &settings).is_leisurely(cores) {
+            return scale;
+        }
+        scale = slower;
+    }
+}
+
+/// Runs a scenario's traffic and faults on a lab of its topology. Hosts get their devices of `open`. `look` is told how far it is, many times a second;
 /// once it says no, the run ends and what there is becomes the result. Where the machine did not keep up, so that the
 /// result is not of the network, its `ended_detail` says so with what was measured.
 ///
@@ -79,7 +110,12 @@ pub fn foreseen_shortage(spec: &SimSpec, settings: &Settings) -> Option<String> 
 /// Schemes with settings of their own, which the datapath does not take; more connections or bytes than a machine should
 /// carry; a host that cannot open its device or reach another; a fault that cannot be made; and payload that arrives
 /// changed, which would be a bug.
-pub fn run(lab: &mut Lab, spec: &SimSpec, look: &mut dyn FnMut(Seen) -> bool) -> Result<LabRun, LabError> {
+pub fn run(
+    lab: &mut Lab,
+    spec: &SimSpec,
+    open: &OpenDevice<'_>,
+    look: &mut dyn FnMut(Seen) -> bool,
+) -> Result<LabRun, LabError> {
     let scale = lab.plan().settings().rate_scale;
     let schedule = Schedule::new(lab.plan().topology(), &spec.faults, spec.switch.reroute_after, scale)?;
     let mut notes = schedule.notes().to_vec();
@@ -87,21 +123,29 @@ pub fn run(lab: &mut Lab, spec: &SimSpec, look: &mut dyn FnMut(Seen) -> bool) ->
         notes.push("nobody chooses whole routes in a lab: its switches choose ports, by a hash".to_owned());
     }
     let mut connections = Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
-    let ends = Ends::open(lab, spec, &mut connections, &mut notes)?;
+    let ends = Ends::open(lab, spec, open, &mut connections, &mut notes)?;
+    let later = schedule.begin(lab)?;
     let before = records::Fabric::read(lab)?;
     let (cpu_s, ticks, paced) = (cpu_s(), Ticks::now(), ends.paced());
+    let meter = Meter::new(lab, &spec.observe, ends.devices(), &Clock { start: Instant::now(), scale })?;
     let clock = Clock { start: Instant::now(), scale };
     let over = AtomicBool::new(false);
     let mut traffic = Traffic::new(spec, &ends, connections, clock)?;
-    let (ended, changes) = std::thread::scope(|scope| {
-        let lab = &mut *lab;
-        let changes = scope.spawn(|| schedule.play(lab, &|| over.load(Ordering::Relaxed)));
+    let (ended, changes, series) = std::thread::scope(|scope| {
+        let (lab, over) = (&mut *lab, &over);
+        let changes = scope.spawn(|| later.play(lab, &|| over.load(Ordering::Relaxed)));
+        let series = meter.as_ref().map(|meter| scope.spawn(move || meter.watch(&clock, over)));
         let ended = traffic.run(look);
         over.store(true, Ordering::Relaxed);
-        let changes = changes.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (ended.map(|ended| (ended, clock.now(), traffic.late(), traffic.finish())), changes)
+        let changes = joined(changes);
+        (
+            ended.map(|ended| (ended, clock.now(), traffic.late(), traffic.finish())),
+            changes,
+            series.map(joined),
+        )
     });
     changes?;
+    let series = series.transpose().doing(|| "read the counters of the lab".to_owned())?;
     let (ended, end, late, done) = ended?;
     let measured = Measured {
         cores: pace::cores(),
@@ -114,13 +158,18 @@ pub fn run(lab: &mut Lab, spec: &SimSpec, look: &mut dyn FnMut(Seen) -> bool) ->
     let fabric = records::Fabric::read(lab)?;
     let wall = clock.start.elapsed();
     let mut result = records::result(spec, done, fabric.since(&before), end);
+    result.series = series.unwrap_or_default();
     result.events = records::events(&schedule, &spec.faults, lab.plan().topology(), scale, end);
     result.info.ended = ended;
     result.info.wall_s = wall.as_secs_f64();
     result.info.cpu_s = measured.process_cpu_s;
     let demand = Demand::of(spec, lab.plan().settings());
     result.info.ended_detail = measured.verdict(&demand, scale).unwrap_or_default();
-    Ok(LabRun { result, notes })
+    Ok(LabRun { result, notes, load: measured.load() })
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// CPU time of this process so far, in seconds: all hosts of a lab run in it.
@@ -130,4 +179,45 @@ fn cpu_s() -> f64 {
     usage.map_or(0.0, |usage| {
         (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    use pathweave_sim::NamedScheme;
+    use pathweave_topo::{Build, Star};
+    use pathweave_units::{Bytes, Duration as Span, Rate};
+    use pathweave_workload::{Placement, RingAllReduce, Traffic, WorkloadConfig, WorkloadEnv, build};
+
+    /// Four hosts in a ring at a switch, at 10 Gb/s, with this delay of each link.
+    fn ring(delay: Span) -> SimSpec {
+        let star = Star { rate: Rate::from_gbps(10), delay, ..Star::new(4) };
+        let topology = star.build(Path::new(".")).unwrap();
+        let ring = Traffic::RingAllReduce(RingAllReduce {
+            size: Bytes::new(1_000_000),
+            group_size: None,
+            placement: Placement::default(),
+            repetitions: 1,
+            compute: Span::ZERO,
+        });
+        let env = WorkloadEnv::new(4, Rate::from_gbps(10));
+        let graph = build(&[WorkloadConfig::new(ring)], &env).unwrap().graph;
+        SimSpec::new("ring", topology, graph, NamedScheme::find("udmp").unwrap())
+    }
+
+    #[test]
+    fn a_scale_fits_where_software_is_no_slower_than_the_network() {
+        let settings = Settings::new(RateScale::FULL);
+        let scale = |cores, delay| fitting_on(cores, &ring(delay), &settings).to_string();
+        // Two links there and back, 2.9 us each, and 4,396 bytes on both, 3.5 us each: 18.6 us. 1.2 ms of software are 12 at 1/100.
+        assert_eq!(scale(64, Span::from_ns(2_900)), "1/100");
+        // Four times 100 Mb/s are 12,207 packets a second of 97 us.
+        assert_eq!([1, 2].map(|cores| scale(cores, Span::from_ns(2_900))), ["1/1000", "1/100"]);
+        // Without delays 7 us are left.
+        assert_eq!(scale(64, Span::ZERO), "1/1000");
+        // An ocean has time for software.
+        assert_eq!(scale(64, Span::from_ms(10)), "1/10");
+    }
 }

@@ -13,7 +13,7 @@ use crate::schedule::{Change, Schedule};
 use crate::settings::RateScale;
 
 /// What a link adds to a frame, as the kernel counts it: preamble 8, check sequence 4, gap 12.
-const WIRE_BYTES: u64 = 24;
+pub(super) const WIRE_BYTES: u64 = 24;
 
 /// What all directed links have moved: first from `a` to `b`, then back, for each link.
 #[derive(Clone, Debug, PartialEq)]

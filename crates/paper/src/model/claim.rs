@@ -76,6 +76,12 @@ pub struct Why {
     /// For the repaired variant.
     #[serde(default)]
     pub repaired: String,
+    /// For what is measured in a lab.
+    #[serde(default)]
+    pub measured: String,
+    /// For what is simulated beside that.
+    #[serde(default)]
+    pub simulated: String,
 }
 
 /// Another point of the same figure; what is absent is as in the claim.

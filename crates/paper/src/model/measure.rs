@@ -29,6 +29,9 @@ pub struct Term {
     /// Multiplies the sample.
     #[serde(default = "one")]
     pub factor: f64,
+    /// Of a `link`: only the payload counts, if all packets are full.
+    #[serde(default)]
+    pub payload: bool,
 }
 
 fn one() -> f64 {

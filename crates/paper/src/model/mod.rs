@@ -133,6 +133,24 @@ pub struct FigureFile {
     /// What `--full` changes.
     #[serde(default)]
     pub full: Change,
+    /// It was measured on a testbed of hosts and switches, and a lab can repeat it.
+    pub testbed: Option<Testbed>,
+}
+
+/// How a figure that was measured on a testbed is repeated in a lab.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Testbed {
+    /// The schemes of the curves that are measured; each is simulated, too.
+    pub schemes: Vec<String>,
+    /// What a reader must know of this figure in a lab, for the page.
+    #[serde(default)]
+    pub says: String,
+    /// Seeds, unless the user says. Default: as many as are simulated.
+    pub seeds: Option<u32>,
+    /// Fields changed in both runs, after the scheme.
+    #[serde(default)]
+    pub set: Table,
 }
 
 /// What `--quick` or `--full` changes in a figure.
@@ -247,7 +265,7 @@ impl Series {
     }
 }
 
-/// As printed, or as we repaired it.
+/// As printed, or as we repaired it; of figures of a testbed, how it was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {
@@ -255,6 +273,12 @@ pub enum Variant {
     Published,
     /// With our repairs.
     Repaired,
+    /// By real hosts, in a lab.
+    #[serde(skip_deserializing)]
+    Measured,
+    /// By the simulator, beside the measured one.
+    #[serde(skip_deserializing)]
+    Simulated,
 }
 
 impl Variant {
@@ -263,6 +287,8 @@ impl Variant {
         match self {
             Variant::Published => "published",
             Variant::Repaired => "repaired",
+            Variant::Measured => "measured",
+            Variant::Simulated => "simulated",
         }
     }
 }

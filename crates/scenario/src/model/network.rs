@@ -60,6 +60,12 @@ fn is_default(config: &SideChannelConfig) -> bool {
 }
 
 impl NetworkConfig {
+    /// The payload of a full packet as a share of the bytes that it takes on a link, 0 to 1.
+    pub fn payload_share(&self) -> f64 {
+        let (full, _) = pathweave_sim::full_and_ack_bytes(&self.to_sim());
+        self.mtu.get() as f64 / f64::from(full)
+    }
+
     /// The same, as the simulator takes it.
     pub fn to_sim(&self) -> pathweave_sim::HostConfig {
         pathweave_sim::HostConfig {
@@ -72,5 +78,20 @@ impl NetworkConfig {
             side_channel: self.side_channel.clone(),
             task_notification: self.task_notification,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_what_the_framing_counts() {
+        let share = |framing| {
+            NetworkConfig { framing, mtu: Bytes::new(1_400), ..NetworkConfig::default() }.payload_share()
+        };
+        assert_eq!(share(Framing::Ns3), 1_400.0 / 1_448.0);
+        // Preamble and gap 20, Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4.
+        assert_eq!(share(Framing::Rocev2), 1_400.0 / 1_482.0);
     }
 }

@@ -10,6 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use pathweave_lab::{LabName, RateScale, SuperPackets};
 use pathweave_scenario::units::{Bytes, Duration};
 
+use super::backend::LabBackend;
 use crate::options::{Changes, Talk};
 
 /// A lab is a network of this machine's own: each host and switch is a network namespace, each link a pair of
@@ -146,6 +147,9 @@ pub(crate) struct RunArgs {
     pub(crate) settings: SettingsArgs,
     #[command(flatten)]
     pub(crate) changes: Changes,
+    /// What carries packets
+    #[arg(long, value_enum, default_value_t = LabBackend::Udp, value_name = "NAME")]
+    pub(crate) backend: LabBackend,
     /// Also simulate the scenario, and compare both
     #[arg(long)]
     pub(crate) simulate: bool,

@@ -1,6 +1,7 @@
 //! `pathweave lab`: a small real network on this machine.
 
 mod args;
+mod backend;
 mod exec;
 mod run;
 mod show;
@@ -8,21 +9,15 @@ mod temporary;
 mod up;
 
 pub(crate) use args::LabArgs;
+pub(super) use backend::LabBackend;
+pub(super) use temporary::{Temporary, workplace_to_make};
 
-use pathweave_lab::{
-    KEEPER_ARGUMENTS, Lab, LabError, LabName, LinkState, Removed, Workplace, keep_workplace,
-};
+use pathweave_lab::{Lab, LabError, LabName, LinkState, Removed, Workplace, keep_workplace};
 
 use args::{DownArgs, LabCommand, RerouteAfter, State, Which};
 
 use crate::failure::{Failure, Outcome};
 use crate::terminal;
-
-impl From<LabError> for Failure {
-    fn from(why: LabError) -> Self {
-        Failure::Input(why.to_string())
-    }
-}
 
 pub(crate) fn lab(args: &LabArgs) -> Result<Outcome, Failure> {
     match &args.command {
@@ -54,11 +49,6 @@ impl State {
             State::Down => LinkState::Down,
         }
     }
-}
-
-/// Goes to where labs are made, making that place if need be. Before any thread is started.
-fn workplace_to_make() -> Result<Workplace, Failure> {
-    Ok(Workplace::enter_or_make(crate::itself::command()?.args(KEEPER_ARGUMENTS))?)
 }
 
 /// The lab a command is about.

@@ -8,6 +8,7 @@ use pathweave_results::{EndReason, ResultFolder, RunResult, Summary, comparison_
 use pathweave_scenario::{Loaded, Prepared};
 
 use super::args::RunArgs;
+use super::backend::LabBackend;
 use super::temporary::Temporary;
 use super::up::Planned;
 use crate::commands::{changes, default_folder, json, output};
@@ -19,6 +20,7 @@ use crate::progress::{Reporter, Snapshot};
 use crate::terminal;
 
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
+    args.backend.check()?;
     let loaded = Loaded::read(&args.scenario, &changes(&args.changes))?;
     let prepared = loaded.prepare()?;
     let Planned { plan, .. } =
@@ -31,7 +33,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let reporter = Reporter::new(&args.talk);
     prepared.notes.iter().for_each(|note| reporter.say(&format!("note: {note}")));
     let interrupt = Interrupt::listen()?;
-    let real = in_a_lab(plan, &prepared, workplace, &reporter, &interrupt)?;
+    let real = in_a_lab(plan, &prepared, args.backend, workplace, &reporter, &interrupt)?;
     let mut runs = vec![real];
     if args.simulate && !interrupt.requested() {
         let progress = reporter.start("simulated", LABEL_WIDTH);
@@ -66,6 +68,7 @@ const LABEL_WIDTH: usize = "simulated".len();
 fn in_a_lab(
     plan: Plan,
     prepared: &Prepared,
+    backend: LabBackend,
     workplace: Workplace,
     reporter: &Reporter,
     interrupt: &Interrupt,
@@ -84,7 +87,8 @@ fn in_a_lab(
         progress.update(Instant::now(), Snapshot { simulated: seen.now, done, ..Snapshot::default() });
         !interrupt.requested()
     };
-    let LabRun { result: mut run, notes } = pathweave_lab::run(lab, &prepared.spec, &mut look)?;
+    let open = |port: &_, config| backend.open(port, config);
+    let LabRun { result: mut run, notes, .. } = pathweave_lab::run(lab, &prepared.spec, &open, &mut look)?;
     progress.finish(&run.info.ended.name().replace('_', " "));
     notes.iter().for_each(|note| reporter.say(&format!("note: {note}")));
     if !run.info.ended_detail.is_empty() {

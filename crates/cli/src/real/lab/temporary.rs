@@ -1,17 +1,31 @@
 //! A lab for the time of one command.
 
-use pathweave_lab::{Lab, LabError, Plan, Removed, Workplace};
+use pathweave_lab::{KEEPER_ARGUMENTS, Lab, LabError, Plan, Removed, Workplace};
 
+use crate::failure::Failure;
+use crate::itself;
 use crate::terminal;
 
-/// A lab that is removed with this value, and with it the workplace, if it was the last there.
-pub(super) struct Temporary {
+impl From<LabError> for Failure {
+    fn from(why: LabError) -> Self {
+        Failure::Input(why.to_string())
+    }
+}
+
+/// Goes to where labs are made, making that place if need be. Before any thread is started.
+pub(crate) fn workplace_to_make() -> Result<Workplace, Failure> {
+    Ok(Workplace::enter_or_make(itself::command()?.args(KEEPER_ARGUMENTS))?)
+}
+
+/// A lab that is removed with this value, and with it the workplace, if it was the last there; [`Workplace::None`]: that is for
+/// somebody else to do.
+pub(crate) struct Temporary {
     lab: Lab,
     workplace: Workplace,
 }
 
 impl Temporary {
-    pub(super) fn make(
+    pub(crate) fn make(
         plan: Plan,
         workplace: Workplace,
         stop: &dyn Fn() -> bool,
@@ -25,7 +39,7 @@ impl Temporary {
         }
     }
 
-    pub(super) fn lab(&mut self) -> &mut Lab {
+    pub(crate) fn lab(&mut self) -> &mut Lab {
         &mut self.lab
     }
 }

@@ -1,0 +1,132 @@
+//! What carries the packets of a lab's hosts.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use clap::ValueEnum;
+use pathweave_datapath::{Device, DeviceConfig};
+use pathweave_lab::{HostPort, Workplace, over_sockets};
+use pathweave_perf::{Carrier, Otherwise, PortOfDpdk, dpdk};
+
+use crate::failure::Failure;
+
+/// What carries packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LabBackend {
+    /// UDP sockets
+    Udp,
+    /// AF_XDP sockets at the first port of each host
+    AfXdp,
+    /// DPDK with a packet socket (net_af_packet) at the first port of each host
+    Dpdk,
+}
+
+impl LabBackend {
+    /// The first of DPDK, AF_XDP and sockets that this build has and this user may use, with a word where it is not the first.
+    pub(crate) fn usual(workplace: Workplace) -> (LabBackend, Option<String>) {
+        if dpdk::IS_BUILT {
+            return (LabBackend::Dpdk, None);
+        }
+        let (backend, more) = match workplace {
+            Workplace::Machine => (LabBackend::AfXdp, ""),
+            // Loading the program that chooses packets is for root.
+            Workplace::User { .. } | Workplace::None => (LabBackend::Udp, ", and AF_XDP is for root"),
+        };
+        (backend, Some(format!("this build has no DPDK{more}: packets go over {}", backend.words())))
+    }
+
+    /// # Errors
+    /// This build does not have it.
+    pub(crate) fn check(self) -> Result<(), Failure> {
+        if self == LabBackend::Dpdk && !dpdk::IS_BUILT {
+            return Err(Failure::Input(format!("--backend dpdk: {}", dpdk::DpdkError::NotBuilt)));
+        }
+        Ok(())
+    }
+
+    /// In words.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            LabBackend::Udp => "UDP sockets",
+            LabBackend::AfXdp => "AF_XDP",
+            LabBackend::Dpdk => "DPDK (net_af_packet)",
+        }
+    }
+
+    /// As the option has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            LabBackend::Udp => "udp",
+            LabBackend::AfXdp => "af-xdp",
+            LabBackend::Dpdk => "dpdk",
+        }
+    }
+
+    /// Opens the device of a host.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub(crate) fn open(self, port: &HostPort, config: DeviceConfig) -> Result<Device, String> {
+        let carrier = match self {
+            LabBackend::Udp => return over_sockets(port, config),
+            LabBackend::AfXdp => {
+                Carrier::AfXdp { interface: port.interface.clone(), otherwise: Otherwise::Fail }
+            }
+            LabBackend::Dpdk => Carrier::Dpdk(packet_socket(port)?),
+        };
+        // DPDK makes one port at a time.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _turn = ONE_AT_A_TIME.lock().expect("no thread panics while it holds the lock");
+        let (device, _words) = pathweave_perf::open_device(config, &carrier).map_err(|why| match why {
+            pathweave_perf::Failure::Input(why) | pathweave_perf::Failure::Internal(why) => why,
+        })?;
+        Ok(device)
+    }
+}
+
+/// DPDK's port at an interface that the kernel has, too. Its packets go through the queue in front of the link, which has the
+/// link's rate.
+fn packet_socket(port: &HostPort) -> Result<PortOfDpdk, String> {
+    /// Devices of a process have numbers of their own.
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let text = format!("net_af_packet{number},iface={},qdisc_bypass=0", port.interface);
+    let vdev = text.parse().map_err(|why: dpdk::DpdkError| why.to_string())?;
+    Ok(PortOfDpdk {
+        device: dpdk::Device::Vdev(vdev),
+        local: None,
+        gateway: None,
+        mtu_bytes: port.mtu_bytes,
+        huge_pages: dpdk::HugePages::Auto,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packet_sockets_have_names_of_their_own_and_keep_to_the_rate_of_the_link() {
+        let port = HostPort { interface: "p0".to_owned(), mtu_bytes: 1_551 };
+        let name = || match packet_socket(&port).unwrap() {
+            PortOfDpdk { device: dpdk::Device::Vdev(vdev), mtu_bytes: 1_551, .. } => vdev.name().to_owned(),
+            other => panic!("{other:?}"),
+        };
+        let (first, second) = (name(), name());
+        assert!(first.starts_with("net_af_packet") && first != second, "{first} {second}");
+    }
+
+    #[test]
+    fn who_lacks_dpdk_hears_of_it() {
+        let (backend, word) = LabBackend::usual(Workplace::User { keeper: 1 });
+        match dpdk::IS_BUILT {
+            true => assert_eq!((backend, word), (LabBackend::Dpdk, None)),
+            false => {
+                assert_eq!(backend, LabBackend::Udp);
+                let expected = "this build has no DPDK, and AF_XDP is for root: packets go over UDP sockets";
+                assert_eq!(word.as_deref(), Some(expected));
+            }
+        }
+        assert_eq!(LabBackend::Dpdk.check().is_ok(), dpdk::IS_BUILT);
+    }
+}
