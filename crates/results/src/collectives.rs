@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::activities::{ActivityKind, ActivityLabel};
+use crate::activities::ActivityKind;
 use crate::exposure::exposed_ps;
-use crate::records::{FlowRecord, RunResult};
+use crate::figures::{Key, OfCollectives, Parts};
+use crate::records::RunResult;
 
 /// A collective operation, put together from the messages of all its ranks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,65 +52,23 @@ impl CollectiveRecord {
     }
 }
 
-/// What a rank did in a collective.
-#[derive(Clone, Copy, Debug)]
-struct Rank {
-    /// Its first message of its own; until it has sent one, the first that it was sent.
-    start_ps: u64,
-    sends: bool,
-    /// Nothing if one of its messages did not arrive.
-    finish_ps: Option<u64>,
-}
-
-impl Rank {
-    fn add(&mut self, flow: &FlowRecord, sends: bool) {
-        self.start_ps = match (sends, self.sends) {
-            (true, false) => flow.start_ps,
-            (false, true) => self.start_ps,
-            _ => self.start_ps.min(flow.start_ps),
-        };
-        self.sends |= sends;
-        self.finish_ps = self.finish_ps.zip(flow.finish_ps).map(|(a, b)| a.max(b));
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-struct Parts {
-    flows: u32,
-    ranks: BTreeMap<u32, Rank>,
-    slowest: Option<(u64, u32)>,
-}
-
-impl Parts {
-    fn add(&mut self, flow: &FlowRecord) {
-        self.flows += 1;
-        for (host, sends) in [(flow.src_host, true), (flow.dst_host, false)] {
-            let fresh = Rank { start_ps: flow.start_ps, sends, finish_ps: flow.finish_ps };
-            self.ranks.entry(host).and_modify(|rank| rank.add(flow, sends)).or_insert(fresh);
-        }
-        if let Some(fct_ps) = flow.fct_ps() {
-            let lost = (fct_ps.saturating_sub(flow.ideal_fct_ps), flow.flow);
-            if self.slowest.is_none_or(|(most, _)| lost.0 > most) {
-                self.slowest = Some(lost);
-            }
-        }
-    }
-
-    fn record(&self) -> CollectiveRecord {
-        let starts = || self.ranks.iter().map(|(&host, rank)| (rank.start_ps, host));
+impl CollectiveRecord {
+    /// Of what its messages say of it.
+    fn of(parts: &Parts) -> Self {
+        let starts = || parts.ranks.iter().map(|(&host, rank)| (rank.start_ps, host));
         let finishes =
-            || self.ranks.iter().filter_map(|(&host, rank)| rank.finish_ps.map(|finish| (finish, host)));
+            || parts.ranks.iter().filter_map(|(&host, rank)| rank.finish_ps.map(|finish| (finish, host)));
         let (last_start_ps, last_to_start_host) = starts().max().unwrap_or_default();
-        let all_through = finishes().count() == self.ranks.len();
+        let all_through = finishes().count() == parts.ranks.len();
         let last = finishes().max().filter(|_| all_through);
-        let sum: u128 = self
+        let sum: u128 = parts
             .ranks
             .values()
             .map(|rank| u128::from(rank.finish_ps.unwrap_or(0).saturating_sub(rank.start_ps)))
             .sum();
-        let mean = u64::try_from(sum / self.ranks.len().max(1) as u128).unwrap_or(u64::MAX);
+        let mean = u64::try_from(sum / parts.ranks.len().max(1) as u128).unwrap_or(u64::MAX);
         CollectiveRecord {
-            flows: self.flows,
+            flows: parts.flows,
             first_start_ps: starts().map(|(start, _)| start).min().unwrap_or(0),
             last_start_ps,
             first_finish_ps: finishes().map(|(finish, _)| finish).min(),
@@ -117,37 +76,9 @@ impl Parts {
             mean_ps: all_through.then_some(mean),
             last_to_start_host,
             last_to_finish_host: last.map(|(_, host)| host),
-            slowest_flow: self.slowest.map(|(_, flow)| flow),
-            slowest_flow_lost_ps: self.slowest.map(|(lost, _)| lost),
+            slowest_flow: parts.slowest.map(|(_, flow)| flow),
+            slowest_flow_lost_ps: parts.slowest.map(|(lost, _)| lost),
             ..CollectiveRecord::default()
-        }
-    }
-}
-
-/// A collective within a run: its group, job and label.
-type Key = (u16, Option<u32>, u32);
-
-/// What the messages of collectives, each taken in once, in the order of their numbers, say of them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct OfFlows {
-    /// By label.
-    is_collective: Vec<bool>,
-    parts: BTreeMap<Key, Parts>,
-}
-
-impl OfFlows {
-    pub(crate) fn new(labels: &[ActivityLabel]) -> Self {
-        let is_collective = labels.iter().map(|label| label.collective.is_some()).collect();
-        OfFlows { is_collective, parts: BTreeMap::new() }
-    }
-
-    fn knows(&self, label: u32) -> bool {
-        self.is_collective.get(label as usize).copied().unwrap_or(false)
-    }
-
-    pub(crate) fn add(&mut self, flow: &FlowRecord) {
-        if let Some(label) = flow.label.filter(|&label| self.knows(label)) {
-            self.parts.entry((flow.group, flow.job, label)).or_default().add(flow);
         }
     }
 }
@@ -157,14 +88,14 @@ pub fn collectives(run: &RunResult) -> Vec<CollectiveRecord> {
     match &run.streamed {
         Some(figures) => records(run, figures.collectives()),
         None => {
-            let mut of_flows = OfFlows::new(&run.labels);
+            let mut of_flows = OfCollectives::new(&run.labels);
             run.flows.iter().for_each(|flow| of_flows.add(flow));
             records(run, &of_flows)
         }
     }
 }
 
-fn records(run: &RunResult, of_flows: &OfFlows) -> Vec<CollectiveRecord> {
+fn records(run: &RunResult, of_flows: &OfCollectives) -> Vec<CollectiveRecord> {
     if of_flows.parts.is_empty() {
         return Vec::new();
     }
@@ -180,7 +111,14 @@ fn records(run: &RunResult, of_flows: &OfFlows) -> Vec<CollectiveRecord> {
         let (sum, most_exposed_ps) = exposed.get(&key).copied().unwrap_or_default();
         let mean = u64::try_from(sum / parts.ranks.len().max(1) as u128).unwrap_or(u64::MAX);
         let (group, job, label) = key;
-        CollectiveRecord { group, job, label, exposed_ps: mean, most_exposed_ps, ..parts.record() }
+        CollectiveRecord {
+            group,
+            job,
+            label,
+            exposed_ps: mean,
+            most_exposed_ps,
+            ..CollectiveRecord::of(parts)
+        }
     };
     let mut all: Vec<CollectiveRecord> = of_flows.parts.iter().map(record).collect();
     all.sort_by_key(|c| (c.first_start_ps, c.group, c.job, c.label));

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use pathweave_units::Rng;
 
 use crate::activities::ActivityLabel;
-use crate::collectives;
 use crate::counters::flow_counters;
 use crate::human::ns;
 use crate::records::{FlowRecord, FlowStatus, Role, RunResult};
@@ -35,7 +34,7 @@ pub struct FlowFigures {
     pub(crate) sample: Sample,
     /// Some flows of the foreground that did not finish, the first ones.
     open: Vec<FlowRecord>,
-    collectives: collectives::OfFlows,
+    collectives: OfCollectives,
 }
 
 /// The flows of a group.
@@ -181,6 +180,80 @@ impl Sample {
     }
 }
 
+/// What a rank did in a collective.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rank {
+    /// Its first message of its own; until it has sent one, the first that it was sent.
+    pub(crate) start_ps: u64,
+    sends: bool,
+    /// Nothing if one of its messages did not arrive.
+    pub(crate) finish_ps: Option<u64>,
+}
+
+impl Rank {
+    fn add(&mut self, flow: &FlowRecord, sends: bool) {
+        self.start_ps = match (sends, self.sends) {
+            (true, false) => flow.start_ps,
+            (false, true) => self.start_ps,
+            _ => self.start_ps.min(flow.start_ps),
+        };
+        self.sends |= sends;
+        self.finish_ps = self.finish_ps.zip(flow.finish_ps).map(|(a, b)| a.max(b));
+    }
+}
+
+/// What the messages of a collective say of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parts {
+    pub(crate) flows: u32,
+    pub(crate) ranks: BTreeMap<u32, Rank>,
+    pub(crate) slowest: Option<(u64, u32)>,
+}
+
+impl Parts {
+    fn add(&mut self, flow: &FlowRecord) {
+        self.flows += 1;
+        for (host, sends) in [(flow.src_host, true), (flow.dst_host, false)] {
+            let fresh = Rank { start_ps: flow.start_ps, sends, finish_ps: flow.finish_ps };
+            self.ranks.entry(host).and_modify(|rank| rank.add(flow, sends)).or_insert(fresh);
+        }
+        if let Some(fct_ps) = flow.fct_ps() {
+            let lost = (fct_ps.saturating_sub(flow.ideal_fct_ps), flow.flow);
+            if self.slowest.is_none_or(|(most, _)| lost.0 > most) {
+                self.slowest = Some(lost);
+            }
+        }
+    }
+}
+
+/// A collective within a run: its group, job and label.
+pub(crate) type Key = (u16, Option<u32>, u32);
+
+/// What the messages of collectives, each taken in once, in the order of their numbers, say of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OfCollectives {
+    /// By label.
+    is_collective: Vec<bool>,
+    pub(crate) parts: BTreeMap<Key, Parts>,
+}
+
+impl OfCollectives {
+    pub(crate) fn new(labels: &[ActivityLabel]) -> Self {
+        let is_collective = labels.iter().map(|label| label.collective.is_some()).collect();
+        OfCollectives { is_collective, parts: BTreeMap::new() }
+    }
+
+    pub(crate) fn knows(&self, label: u32) -> bool {
+        self.is_collective.get(label as usize).copied().unwrap_or(false)
+    }
+
+    pub(crate) fn add(&mut self, flow: &FlowRecord) {
+        if let Some(label) = flow.label.filter(|&label| self.knows(label)) {
+            self.parts.entry((flow.group, flow.job, label)).or_default().add(flow);
+        }
+    }
+}
+
 impl FlowFigures {
     /// Bytes kept of a finished flow.
     pub const FINISHED_BYTES: usize = size_of::<Finished>();
@@ -198,7 +271,7 @@ impl FlowFigures {
             groups: groups.into_iter().map(group).collect(),
             sample: Sample::new(watched),
             open: Vec::new(),
-            collectives: collectives::OfFlows::new(labels),
+            collectives: OfCollectives::new(labels),
         }
     }
 
@@ -249,7 +322,7 @@ impl FlowFigures {
         &self.open
     }
 
-    pub(crate) fn collectives(&self) -> &collectives::OfFlows {
+    pub(crate) fn collectives(&self) -> &OfCollectives {
         &self.collectives
     }
 
