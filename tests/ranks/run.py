@@ -79,7 +79,8 @@ class Failed(Exception):
 def build(target: Path, options: list[str], mpi: Mpi | None) -> Path:
     """The program, linked with this MPI, or without any, as what else the tests start is built: with these options."""
     # Examples have the features of what tests need.
-    command, environment, name = ["cargo", "build", "--quiet", *options, "--bins", "--examples"], dict(os.environ), "none"
+    command = ["cargo", "build", "--quiet", *options, "--bins", "--examples"]
+    environment, name = dict(os.environ), "none"
     if mpi is not None:
         command, name = [*command, "--features", "pathweave-cli/mpi"], mpi.name
         environment["MPICC"] = shutil.which(mpi.compiler) or mpi.compiler

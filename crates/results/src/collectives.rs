@@ -130,6 +130,7 @@ fn records(run: &RunResult, of_flows: &OfCollectives) -> Vec<CollectiveRecord> {
 mod tests {
     use super::*;
     use crate::activities::{ActivityLabel, ActivityRecord, CollectiveLabel};
+    use crate::records::FlowRecord;
 
     /// Two ranks exchange 1,000 bytes: host 0 posts at 10 us, host 1 at 30 us; both arrive 20 us after that.
     #[test]

@@ -96,8 +96,7 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     let folder = args.out.join(folder(args));
     let destination = Destination::open(&folder).map_err(failure)?;
     let interrupt = Interrupt::listen_saying("stopping: finished runs are kept; Ctrl-C again stops at once")?;
-    let (plan, finished) = run_all(plan, args, destination.kept(), testbed.as_ref(), &interrupt)?;
-    drop(testbed);
+    let (plan, finished) = run_all(plan, args, destination.kept(), testbed, &interrupt)?;
     let outcome = if finished { Outcome::Done } else { Outcome::Interrupted };
 
     let verdicts = verdicts(&plan);
@@ -207,9 +206,10 @@ fn run_all(
     mut plan: Plan,
     args: &PaperArgs,
     kept: &KeptRuns,
-    testbed: Option<&Testbed>,
+    testbed: Option<Testbed>,
     interrupt: &Interrupt,
 ) -> Result<(Plan, bool), Failure> {
+    let testbed = testbed.as_ref();
     let before = |run: &usize| if args.fresh { None } else { kept.look(&plan, *run) };
     let finished: Vec<(usize, Look)> =
         (0..plan.runs.len()).filter_map(|run| Some((run, before(&run)?))).collect();

@@ -128,7 +128,10 @@ impl Testbed {
         };
         let lab = lab.lab();
         lab.notes().iter().for_each(|note| self.say(&format!("note: {note}")));
-        let until_s = spec.stop.until.map_or(f64::INFINITY, |until| until.as_secs_f64());
+        let until_s = match spec.stop.until {
+            Some(until) => until.as_secs_f64(),
+            None => f64::INFINITY,
+        };
         let mut look = |seen: Seen| {
             let bytes = seen.bytes_done as f64 / (seen.bytes_total as f64).max(1.0);
             let time = (seen.now.as_ps() as f64 / 1e12) / until_s;

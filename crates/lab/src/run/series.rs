@@ -160,7 +160,7 @@ fn every_second(readings: Vec<Reading>) -> Vec<Reading> {
 /// What moved between each two readings, at the instant of the later. Zeros are left out, as the simulator does.
 fn samples(readings: &[Reading], rates: &[Rate], hosts: &[u32]) -> Vec<SeriesSample> {
     let mut samples = Vec::new();
-    for [before, now] in readings.array_windows() {
+    for (before, now) in readings.iter().zip(readings.iter().skip(1)) {
         let since = now.at.saturating_since(before.at);
         let seconds = since.as_secs_f64();
         if seconds <= 0.0 {
