@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,15 @@ import pytest
 import pathweave as pw
 from conftest import ROOT, SMALL
 
-COMMANDS = [[sys.executable, "-m", "pathweave"], [str(Path(sys.executable).parent / "pathweave")]]
+
+def script() -> list[str]:
+    """What an installer makes of the command that pyproject.toml declares; where tests run none is installed."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]["pathweave"]
+    module, function = declared.split(":")
+    return [sys.executable, "-c", f"import sys; from {module} import {function}; sys.exit({function}())"]
+
+
+COMMANDS = [[sys.executable, "-m", "pathweave"], script()]
 
 
 def call(command: list[str], *words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
