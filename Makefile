@@ -131,7 +131,7 @@ MPI ?= open-mpi-5,open-mpi-4,mpich,intel-mpi,oneccl,pytorch
 MPI_OPTIONS ?=
 
 test-mpi: programs ## Each MPI of docs/mpi.md over the provider, byte by byte; fetches packages into target/mpi.
-	$(PYTHON) tests/mpi/run.py $(or $(CARGO_TARGET_DIR),target)/debug/deps/libpathweave_fi.so --only $(MPI) --runs $(RUNS) $(MPI_OPTIONS)
+	$(PYTHON) tests/mpi/run.py $(DEBUG)/deps/libpathweave_fi.so --only $(MPI) --runs $(RUNS) $(MPI_OPTIONS)
 
 test-ranks: ## One run by 2 and 4 ranks of each MPI that is installed (Open MPI, MPICH); docs/howto-cluster.md.
 	$(PYTHON) tests/ranks/run.py --target $(or $(CARGO_TARGET_DIR),target) -- $(ALL)
@@ -140,7 +140,7 @@ test-ranks: ## One run by 2 and 4 ranks of each MPI that is installed (Open MPI,
 FABTESTS ?=
 
 test-fabtests: programs ## libfabric's own tests (fabtests) over the provider; docs/mpi.md. Skipped without them.
-	$(PYTHON) tests/fabtests/run.py $(or $(CARGO_TARGET_DIR),target)/debug/deps/libpathweave_fi.so $(if $(FABTESTS),--fabtests $(FABTESTS))
+	$(PYTHON) tests/fabtests/run.py $(DEBUG)/deps/libpathweave_fi.so $(if $(FABTESTS),--fabtests $(FABTESTS))
 
 # What tests of other languages start or load: the program, what writes samples of reports, the fuzz targets, the Python module.
 # Examples, and with them the features of what tests need, are in it, so that `cargo test` builds nothing of it again.

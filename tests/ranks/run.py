@@ -75,9 +75,11 @@ class Failed(Exception):
     """Something is not as it must be."""
 
 
-#: As the Makefile builds programs, so that little is built anew.
 def build(target: Path, options: list[str], mpi: Mpi | None) -> Path:
-    """The program, linked with this MPI, or without any, as what else the tests start is built: with these options."""
+    """The program, linked with this MPI, or without any.
+
+    With the options with which the Makefile builds programs, little is built anew.
+    """
     # Examples have the features of what tests need.
     command = ["cargo", "build", "--quiet", *options, "--bins", "--examples"]
     environment, name = dict(os.environ), "none"

@@ -275,7 +275,7 @@ impl FlowFigures {
         }
     }
 
-    /// Of all flows of a run whose records are at hand, by which collectives are known.
+    /// Of all flows of a run whose records are at hand. Collectives are left out: `collectives` reads the records.
     pub(crate) fn of(run: &RunResult) -> Self {
         let watched = run.series.iter().filter(|sample| sample.kind.of_flow()).map(|sample| sample.entity);
         let most = run.flows.iter().map(|flow| usize::from(flow.group) + 1).max().unwrap_or(0);
