@@ -5,8 +5,8 @@ use std::hint::black_box;
 
 use pathweave_heap::usage::process_cpu;
 use pathweave_policy::{
-    AnyPolicy, Feedback, FeedbackKind, Leg, Member, Memo, PathState, PathView, Policy, PolicyCx, PolicyEnv,
-    Sent, Shared, Want, find_scheme,
+    AnyPolicy, Egress, Feedback, FeedbackKind, Leg, Member, Memo, PathState, PathView, Policy, PolicyCx,
+    PolicyEnv, Sent, Shared, Want, find_scheme,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use serde_json::{Value, json};
@@ -113,6 +113,7 @@ impl Sender {
             retransmit: false,
             inflight_packets: 1,
             inflight_bytes: 1_048,
+            egress: Egress::ONE,
         };
         let mut sent = Sent {
             path: PathId(0),

@@ -64,15 +64,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.transit.lines.ports.len() as u32
     }
 
-    /// The egress ports of a packet of `src`, `dst` and path entropy, from the first port of the host on: the hashes of
-    /// all switches on the way, evaluated. `None` where sources choose, or where it would not arrive.
-    pub fn hashed_route(&self, src: HostId, dst: HostId, path: PathId) -> Option<Vec<PortId>> {
-        // Ports are numbered node by node.
-        let first = self.transit.lines.ports.partition_point(|port| port.node < src.0) as PortId;
-        self.hashed_route_from(first, (src, dst), path)
-    }
-
-    /// The same from this port of `src` on.
+    /// The egress ports of a packet of `src`, `dst` and path entropy, from this port of `src` on: the hashes of all switches on
+    /// the way, evaluated. `None` where sources choose, or where it would not arrive.
     pub fn hashed_route_from(
         &self,
         mut port: PortId,

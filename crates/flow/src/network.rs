@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pathweave_fabric::PortId;
-use pathweave_sim::{PathProfile, SimSpec, Ways};
+use pathweave_sim::{PathProfile, PathUse, SimSpec, Ways};
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::{HostId, PathId, Spread, mix64};
 use pathweave_workload::Folding;
@@ -282,12 +282,16 @@ impl<'a> Network<'a> {
                         }
                     }
                 }
+                let used = if spread.is_single() { PathUse::One } else { PathUse::All };
                 pair.profile = ways.profile(src, dst).map(|profile| {
+                    let profile = profile.used(used);
                     let hops = profile.hops.iter().map(|(rate, delay)| (rate.as_bps(), delay.as_ps()));
-                    *known.entry((hops.collect::<Vec<_>>(), profile.nic_ports)).or_insert_with(|| {
-                        self.profiles.push(profile);
-                        self.profiles.len() as u32 - 1
-                    })
+                    *known
+                        .entry((hops.collect::<Vec<_>>(), (profile.line_rate, profile.most)))
+                        .or_insert_with(|| {
+                            self.profiles.push(profile);
+                            self.profiles.len() as u32 - 1
+                        })
                 });
                 let leaf = |host: HostId| topology.ports(host.into())[0].peer;
                 let apart = leaf(src) != leaf(dst) && pair.first.len() == 1 && pair.last.len() == 1;

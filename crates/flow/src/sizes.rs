@@ -17,14 +17,14 @@ pub(crate) struct Size {
     pub(crate) packets: u64,
     /// How long it takes when nothing else is there.
     pub(crate) ideal: Duration,
-    /// Of that, what is not sending at the slower of both ends.
+    /// Of that, what is not sending at that rate.
     pub(crate) base: Duration,
 }
 
 /// What is the same for all messages on a path.
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// Bytes a picosecond that both ends can do.
+    /// Bytes a picosecond that all paths together carry.
     rate: f64,
     slower: Rate,
 }
@@ -32,9 +32,7 @@ struct Line {
 impl Line {
     /// Of a path whose links have this share of their capacity.
     fn of(profile: &PathProfile, share: f64) -> Self {
-        let of_ports = |rate: Rate, ports: u32| Rate::from_bps(rate.as_bps() * u64::from(ports));
-        let (first, last) = (profile.hops[0].0, profile.hops[profile.hops.len() - 1].0);
-        let slower = of_ports(first, profile.nic_ports.0).min(of_ports(last, profile.nic_ports.1));
+        let slower = profile.most;
         Line { rate: share * bytes_a_ps(slower), slower }
     }
 }

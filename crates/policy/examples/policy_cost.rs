@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use pathweave_policy::{
-    Feedback, FeedbackKind, Grant, Leg, Member, Memo, Policy, PolicyCx, PolicyEnv, Sent, Shared, Want,
-    find_scheme, schemes,
+    Egress, Feedback, FeedbackKind, Grant, Leg, Member, Memo, Policy, PolicyCx, PolicyEnv, Sent, Shared,
+    Want, find_scheme, schemes,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 
@@ -67,6 +67,7 @@ fn choice_among(paths: u16) -> f64 {
         retransmit: false,
         inflight_packets: 0,
         inflight_bytes: 0,
+        egress: Egress::ONE,
     };
     let started = Instant::now();
     for psn in 0..PACKETS {
@@ -108,6 +109,7 @@ fn nanoseconds(scheme: &str) -> f64 {
             retransmit: false,
             inflight_packets,
             inflight_bytes: u64::from(inflight_packets) * 1_250,
+            egress: Egress::ONE,
         };
         if policy.next_timer().is_some_and(|timer| timer <= now) {
             policy.on_timer(now, &mut PolicyCx { rng: &mut rng, shared: &mut shared });

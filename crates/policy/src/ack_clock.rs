@@ -2,8 +2,8 @@
 
 use pathweave_units::{PathId, Rng};
 
-use crate::PathView;
 use crate::picker::PathSet;
+use crate::{Egress, PathView};
 
 /// Entries of the queue of releases. Eight is what a NIC port's turn-taking needs: one queue pair on a port drains its
 /// releases as fast as acknowledgements come.
@@ -46,10 +46,21 @@ impl AckClock {
     pub fn pending(&self) -> u32 {
         u32::from(self.pending)
     }
-    /// Path of the next released packet.
+    /// Path of the next released packet: of those released the oldest whose NIC port is free; without one the like of the oldest
+    /// at a free port ([`PathSet::settle`]).
     #[inline]
-    pub fn next(&self) -> Option<PathId> {
-        (self.pending > 0).then(|| self.ring[usize::from(self.head)].path)
+    pub fn next(&self, egress: Egress) -> Option<PathId> {
+        let oldest = (self.pending > 0).then(|| self.ring[usize::from(self.head)].path)?;
+        if egress.is_free(oldest) {
+            return Some(oldest);
+        }
+        let free = self.released().map(|at| self.ring[at].path).find(|path| egress.is_free(*path));
+        Some(free.unwrap_or_else(|| self.settle(oldest, egress)))
+    }
+    /// Places in the ring of what is released, oldest first.
+    fn released(&self) -> impl Iterator<Item = usize> + use<> {
+        let (head, len) = (usize::from(self.head), usize::from(self.len));
+        (0..len).map(move |age| (head + age) % ENTRIES)
     }
     /// The path of the next packet that goes anywhere.
     #[inline]
@@ -60,6 +71,11 @@ impl AckClock {
     #[inline]
     pub fn sprayed(&mut self, rng: &mut Rng) {
         self.spray = self.paths.draw(rng);
+    }
+    /// A usable path at a free NIC port ([`PathSet::settle`]).
+    #[inline]
+    pub fn settle(&self, path: PathId, egress: Egress) -> PathId {
+        self.paths.settle(path, egress)
     }
     /// Makes sure that the next packet that goes anywhere does not go there, if there is a choice.
     pub fn avoid(&mut self, path: PathId, rng: &mut Rng) {
@@ -108,17 +124,27 @@ impl AckClock {
         self.pending += 1;
         true
     }
-    /// The packet of [`AckClock::next`] has left.
+    /// The packet of [`AckClock::next`] has left on this path.
     #[inline]
-    pub fn pop(&mut self) {
+    pub fn pop(&mut self, path: PathId) {
         debug_assert!(self.pending > 0, "a packet left that was not released");
-        let head = &mut self.ring[usize::from(self.head)];
-        head.packets -= 1;
+        let head = usize::from(self.head);
+        let is_oldest = self.ring[head].path == path;
+        let age = if is_oldest { 0 } else { self.age_of(path).unwrap_or(0) };
+        let taken = &mut self.ring[(head + age) % ENTRIES];
+        taken.packets -= 1;
         self.pending -= 1;
-        if head.packets == 0 {
+        if taken.packets == 0 {
+            // Older ones move up.
+            for age in (0..age).rev() {
+                self.ring[(head + age + 1) % ENTRIES] = self.ring[(head + age) % ENTRIES];
+            }
             self.head = (self.head + 1) % ENTRIES as u8;
             self.len -= 1;
         }
+    }
+    fn age_of(&self, path: PathId) -> Option<usize> {
+        self.released().position(|at| self.ring[at].path == path)
     }
     /// The set of paths changed: what was released for a path that is gone goes anywhere.
     pub fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
@@ -141,8 +167,8 @@ mod tests {
     }
     fn drain(clock: &mut AckClock) -> Vec<u16> {
         let mut paths = Vec::new();
-        while let Some(path) = clock.next() {
-            clock.pop();
+        while let Some(path) = clock.next(Egress::ONE) {
+            clock.pop(path);
             paths.push(path.0);
         }
         assert_eq!((clock.pending(), clock.len), (0, 0));

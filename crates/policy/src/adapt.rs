@@ -28,6 +28,8 @@ pub struct FabricEnv<'a> {
     pub line_rate: Rate,
     /// Rate of one of them.
     pub port_rate: Rate,
+    /// How many of them lead to the peer.
+    pub nic_ports: u16,
     /// Wire bytes of a full packet.
     pub packet_bytes: u64,
 }

@@ -5,7 +5,7 @@ use core::ops::Range;
 use pathweave_units::{Duration, PathId, Rate, Rng, Time, TrimmedAt};
 use pathweave_wire::{Control, Measures, Notices};
 
-use crate::{Member, Shared};
+use crate::{Egress, Member, Shared};
 
 /// What the endpoint would send next.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,8 @@ pub struct Want {
     pub inflight_packets: u32,
     /// Wire bytes of `inflight_packets`.
     pub inflight_bytes: u64,
+    /// NIC ports by which it may leave.
+    pub egress: Egress,
 }
 
 /// The answer to [`Policy::poll_send`].

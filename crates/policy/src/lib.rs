@@ -13,7 +13,7 @@
 //! - `testing` (feature `testing`) runs policies without a network.
 //!
 //! ```
-//! use pathweave_policy::{Grant, Leg, Policy, PolicyCx, PolicyEnv, Shared, Want, find_scheme};
+//! use pathweave_policy::{Egress, Grant, Leg, Policy, PolicyCx, PolicyEnv, Shared, Want, find_scheme};
 //! use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 //!
 //! let scheme = (find_scheme("rps").unwrap().make)();
@@ -36,6 +36,7 @@
 //!     retransmit: false,
 //!     inflight_packets: 0,
 //!     inflight_bytes: 0,
+//!     egress: Egress::ONE,
 //! };
 //! match policy.poll_send(Time::ZERO, &want, &mut PolicyCx { rng: &mut rng, shared: &mut shared }) {
 //!     Grant::Send(path) => assert!(path < PathId(16)), // send it, then call `on_sent`
@@ -54,6 +55,7 @@ pub mod cc;
 mod contract;
 pub mod credit;
 mod dlbf;
+mod egress;
 mod error;
 pub mod fluid;
 mod ignores;
@@ -89,6 +91,7 @@ pub use dlbf::{
     Dlbf, DlbfConfig, DlbfCounts, DlbfHost, DlbfScope, DlbfVariant, History, Knowledge, MarkedRate, OnSwitch,
     PathTable, Sending,
 };
+pub use egress::{Egress, PortSet};
 pub use error::ConfigError;
 pub use mprdma::{Decrease, MpRdma, MpRdmaConfig};
 pub use mrc::{Mrc, MrcConfig};

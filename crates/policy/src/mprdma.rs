@@ -21,8 +21,8 @@ use crate::error::check;
 use crate::fluid::{AsFluid, Control, Fluid, Spread};
 use crate::ooo::OutOfOrder;
 use crate::{
-    Adapt, ConfigError, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent,
-    Want,
+    Adapt, ConfigError, Egress, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv,
+    Sent, Want,
 };
 
 /// What a mark does to the window.
@@ -231,9 +231,9 @@ impl MpRdma {
     }
 
     #[inline]
-    fn grant(&mut self, charge: Charge, path: PathId) -> Grant {
+    fn grant(&mut self, charge: Charge, path: PathId, egress: Egress) -> Grant {
         self.charge = charge;
-        Grant::Send(path)
+        Grant::Send(self.clock.settle(path, egress))
     }
 }
 
@@ -242,16 +242,16 @@ impl Policy for MpRdma {
     #[inline]
     fn poll_send(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
         if want.retransmit && self.resends > 0 {
-            return self.grant(Charge::Resend, self.clock.spray());
+            return self.grant(Charge::Resend, self.clock.spray(), want.egress);
         }
-        if let Some(path) = self.clock.next() {
-            return self.grant(Charge::Release, path);
+        if let Some(path) = self.clock.next(want.egress) {
+            return self.grant(Charge::Release, path, want.egress);
         }
         if self.kept > 0 && (want.inflight_packets < self.cwnd as u32) {
-            return self.grant(Charge::Kept, self.clock.spray());
+            return self.grant(Charge::Kept, self.clock.spray(), want.egress);
         }
         if want.inflight_packets == 0 {
-            return self.grant(Charge::Start, self.clock.spray());
+            return self.grant(Charge::Start, self.clock.spray(), want.egress);
         }
         Grant::Blocked
     }
@@ -260,7 +260,7 @@ impl Policy for MpRdma {
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
         self.next_psn = self.next_psn.max(sent.psn + 1);
         match self.charge {
-            Charge::Release => self.clock.pop(),
+            Charge::Release => self.clock.pop(sent.path),
             Charge::Kept => self.kept -= 1,
             Charge::Resend => self.resends -= 1,
             Charge::Start => {

@@ -35,7 +35,7 @@ pub struct Scheme {
     pub credit: Option<CreditConfig>,
     /// Queue pairs a message is split over evenly (QP scaling); 1 for everything else.
     pub queue_pairs: u16,
-    /// Paths (UDP source ports) each queue pair may choose from.
+    /// Paths (UDP source ports) each queue pair may choose from, for each NIC port that leads to its peer.
     pub paths: u16,
     /// Which ports these are.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_any"))]
@@ -67,6 +67,13 @@ pub struct DestinationControl {
 }
 
 impl Scheme {
+    /// Paths of a queue pair to whose peer so many NIC ports lead: [`paths`](Scheme::paths) for each port, as far as 16 bits tell
+    /// them apart.
+    pub fn paths_over(&self, nic_ports: u16) -> u16 {
+        let ports = nic_ports.max(1);
+        self.paths.min(u16::MAX / ports) * ports
+    }
+
     /// What it is to a model of flows as fluids, whatever the switches do.
     pub fn as_fluid(&self) -> Fluid {
         let fluid = self.policy.as_fluid();

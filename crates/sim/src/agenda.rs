@@ -39,6 +39,8 @@ pub(crate) struct Opening {
     pub(crate) env: PolicyEnv,
     /// What one NIC port of the sender can send.
     pub(crate) port_rate: Rate,
+    /// NIC ports of the sender that lead to the receiver.
+    pub(crate) nic_ports: u16,
     /// Round trip of the idle path, with what NICs and hosts add.
     pub(crate) rtt: Duration,
     /// Latency of the side channel back to the sender.

@@ -1,12 +1,15 @@
 //! The network changes in mid-run: what a fault does to the fabric, and who is told. Every part of the run knows the state of
 //! all links; what happens at a node happens in the part it belongs to.
 
+use std::collections::BTreeSet;
+
 use pathweave_execution::ConnId;
 use pathweave_topo::{LinkId, PortRef, Routing};
-use pathweave_units::{QpNum, Time};
+use pathweave_units::{HostId, QpNum, Time};
 
 use crate::chosen_routes::ChosenRoutes;
 use crate::faults::{Action, Entry};
+use crate::host_ports;
 use crate::network::Network;
 use crate::routes::View;
 use crate::spec::SimSpec;
@@ -60,11 +63,11 @@ impl<const C: usize> Whole<'_, '_, C> {
                     shard.on_step(now, step);
                 }
             }
-            Action::Reroute => {
-                if let Some(before) = self.in_all(|network| network.reroute(spec)) {
-                    self.tell_of_paths(now, &before);
-                }
-            }
+            Action::Reroute => match self.in_all(|network| network.reroute(spec)) {
+                Some(before) => self.tell_of_paths(now, &before),
+                None if host_ports::has_several(&spec.topology) => self.tell_of_ports(now),
+                None => {}
+            },
         }
         // A link may have become shorter. Where all are longer now, what has left before still travels as fast.
         for shard in &mut self.shards {
@@ -85,8 +88,11 @@ impl<const C: usize> Whole<'_, '_, C> {
             if topology.is_host(node)
                 && let Some(shard) = self.at_node(node.0)
             {
+                let ports = topology.ports(node);
                 let dead = |port: &PortRef| shard.network.links_down[port.link.index()] > 0;
-                shard.hosts[node.index()].nic.cut_off = topology.ports(node).iter().all(dead);
+                let working = (0..).zip(ports).filter(|(_, port)| !dead(port));
+                let working = working.fold(0, |bits, (index, _)| bits | 1 << index);
+                shard.hosts[node.index()].on_working_ports(now, working);
             }
         }
         self.wake_hosts(now, link);
@@ -101,6 +107,31 @@ impl<const C: usize> Whole<'_, '_, C> {
             {
                 shard.hosts[node.index()].on_links_changed();
                 shard.transmit(now, node.index());
+            }
+        }
+    }
+
+    /// Where switches choose: tells hosts with several ports by which of them routing reaches their peers.
+    fn tell_of_ports(&mut self, now: Time) {
+        let topology = &*self.shards[0].spec.topology;
+        let connections = &self.shards[0].traffic.execution.connections;
+        let ends =
+            (0..connections.len() as ConnId).map(|conn| (connections[conn].src, connections[conn].dst));
+        let pairs: BTreeSet<(HostId, HostId)> =
+            ends.flat_map(|(src, dst)| [(src, dst), (dst, src)]).collect();
+        let mut told = BTreeSet::new();
+        for (from, to) in pairs {
+            if topology.ports(from.into()).len() > 1
+                && let Some(shard) = self.at(from)
+            {
+                let ports = shard.network.leading_ports(topology, from, to);
+                shard.hosts[from.index()].on_reaching_ports(now, to, ports);
+                told.insert(from);
+            }
+        }
+        for host in told {
+            if let Some(shard) = self.at(host) {
+                shard.after_input(now, host.index());
             }
         }
     }

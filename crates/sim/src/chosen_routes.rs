@@ -76,7 +76,7 @@ impl ChosenRoutes {
                 let mut profiles: Vec<PathProfile> = Vec::new();
                 for ((path, hops), _) in (0..).zip(all).zip(alive).filter(|(_, alive)| *alive) {
                     let header = headers.as_ref().and_then(|headers| headers.of(src, dst, path));
-                    let profile = PathProfile { hops, nic_ports: (1, 1), to_edge: None, header };
+                    let profile = PathProfile::chosen(hops, header);
                     // In regular networks most are alike.
                     if !profiles.contains(&profile) {
                         profiles.push(profile);
@@ -107,7 +107,7 @@ impl ChosenRoutes {
         let view = |((id, hops), alive): ((u16, Vec<_>), bool)| {
             let links = u8::try_from(hops.len()).ok();
             let header = headers.as_ref().and_then(|headers| headers.of(src, dst, id));
-            let path = PathProfile { hops, nic_ports: (1, 1), to_edge: None, header };
+            let path = PathProfile::chosen(hops, header);
             let rate = path.hops.iter().map(|(rate, _)| *rate).min();
             PathView {
                 base_rtt: Some(path.round_trip(data_wire_bytes, ack_wire_bytes)),

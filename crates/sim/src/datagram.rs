@@ -260,16 +260,22 @@ impl<const C: usize> Shard<'_, C> {
         let hosts =
             spec.host.nic.as_ref().map_or(Duration::ZERO, |nic| nic.post_delay() + nic.arrival_delay(mtu));
         let env = PolicyEnv {
-            line_rate: path.line_rate(),
+            line_rate: path.line_rate,
             base_rtt: idle,
             mtu_wire_bytes: mtu_wire,
             mtu_payload_bytes: u32::from(mtu),
-            paths: scheme.paths,
+            paths: scheme.paths_over(path.nic_ports.0 as u16),
             measured: Leg { base_rtt: idle, links: u8::try_from(path.hops.len()).unwrap_or(u8::MAX) },
             edge: None,
         };
         let side_latency = path.one_way(MIN_FRAME_BYTES) + spec.host.side_channel.stack * 2;
-        Opening { env, port_rate: path.port_rate(), rtt: idle + hosts * 2, side_latency }
+        Opening {
+            env,
+            port_rate: path.port_rate(),
+            nic_ports: path.nic_ports.0 as u16,
+            rtt: idle + hosts * 2,
+            side_latency,
+        }
     }
 
     /// Makes a host's queue pair for the messages of this one's group, if it is new, and makes a peer known to it.
@@ -313,7 +319,12 @@ impl<const C: usize> Shard<'_, C> {
             let routes = self.network.routes.count(own.host, peer.host, scheme.paths);
             model.routes.insert(peer.host, (routes, scheme.paths));
         }
-        model.rd.get_mut(own.qp).expect("made if it was not there").add_peer(now, peer, opening.rtt);
+        let qp = model.rd.get_mut(own.qp).expect("made if it was not there");
+        let leading = self.network.leading_ports(&spec.topology, own.host, peer.host);
+        if nic_ports > 1 && leading != 0 {
+            qp.lead_to(peer.host, leading);
+        }
+        qp.add_peer(now, peer, opening.rtt);
         let channel = Channel { free_at: Time::ZERO, latency: opening.side_latency, sent: 0 };
         model.channels.entry(peer.host).or_insert(channel);
     }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use pathweave_fabric::Fabric;
 use pathweave_policy::{PathState, PathView};
+use pathweave_topo::Topology;
 use pathweave_units::{HostId, PathId};
 
-use crate::host::Content;
+use crate::network::Network;
 
 /// Ports tried for each one wanted. With 16 equal ways 64 times as many miss one of them in one of 10^27 cases; where
 /// there are fewer ways than are wanted, all are tried.
@@ -15,13 +15,18 @@ const TRIES: u32 = 64;
 /// The first path identifiers that the switches hash to different ways, at most `count`. Empty, which stands for any,
 /// where sources choose their way or there is none.
 pub(crate) fn distinct_paths<const C: usize>(
-    fabric: &Fabric<Content, C>,
-    (src, dst): (HostId, HostId),
+    network: &Network<C>,
+    topology: &Topology,
+    pair: (HostId, HostId),
     count: u16,
 ) -> Vec<PathView> {
     let mut seen = BTreeSet::new();
     let tries = (TRIES * u32::from(count)).min(u32::from(u16::MAX));
-    let new = |id: &PathId| fabric.hashed_route(src, dst, *id).is_some_and(|route| seen.insert(route));
+    let route = |id: PathId| {
+        let first = network.first_port(topology, pair, id)?;
+        network.fabric.hashed_route_from(first, pair, id)
+    };
+    let new = |id: &PathId| route(*id).is_some_and(|route| seen.insert(route));
     let ids = (0..tries).map(|id| PathId(id as u16)).filter(new);
     ids.take(usize::from(count)).map(|id| PathView::new(id, PathState::Up)).collect()
 }

@@ -232,6 +232,25 @@ impl Host {
         timer.into_iter().chain(datagrams).min()
     }
 
+    /// Which of its ports work, a bit each, has changed. [`Host::transmit`] is to follow.
+    pub(crate) fn on_working_ports(&mut self, now: Time, working: u64) {
+        self.nic.cut_off = working == 0;
+        if self.nic.ports > 1 {
+            self.endpoint.set_working_ports(now, working);
+            if let Some(model) = &mut self.model {
+                model.rd.set_working_ports(working);
+            }
+        }
+    }
+
+    /// Routing reaches a peer by these ports from now on, a bit each. [`Host::transmit`] is to follow.
+    pub(crate) fn on_reaching_ports(&mut self, now: Time, peer: HostId, ports: u64) {
+        self.endpoint.set_reaching_ports(now, peer, ports);
+        if let Some(model) = &mut self.model {
+            model.rd.set_reaching_ports(peer, ports);
+        }
+    }
+
     /// Links have changed: what is known of the transmitter need not hold. [`Host::transmit`] is to follow.
     pub(crate) fn on_links_changed(&mut self) {
         self.nic.busy_until = Time::ZERO;
@@ -351,8 +370,10 @@ impl Host {
         for (bit, port) in (0..).zip(self.nic.ports()) {
             open |= u64::from(fabric.port_ready(now, port)) << bit;
         }
-        if self.nic.cut_off && fabric.port_free_at(self.nic.first_port) <= now {
-            open = 1;
+        if self.nic.cut_off {
+            for (bit, port) in (0..).zip(self.nic.ports()) {
+                open |= u64::from(fabric.port_free_at(port) <= now) << bit;
+            }
         }
         open
     }

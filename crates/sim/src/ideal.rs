@@ -45,9 +45,8 @@ pub(crate) fn segment(body: Body) -> Segment {
 
 /// Time from the first bit of a message to its last bit at the receiver, with nothing else on the network.
 ///
-/// Packets leave back to back and are stored and forwarded hop by hop. The first and the last hop carry all of them;
-/// hops between may be shared among parallel paths, so each packet meets them idle: nothing can be faster, and where
-/// the hops between are no slower than the ends, a single path attains it.
+/// Packets leave back to back, over all paths that the profile's [`most`](PathProfile::most) stands for, and are stored and
+/// forwarded hop by hop. The narrowest place sets the pace.
 pub fn ideal_fct(profile: &PathProfile, size_bytes: u64, mtu: u16, framing: Framing, verb: Verb) -> Duration {
     IdealPath::new(profile, mtu, framing, verb).message(size_bytes).1
 }
@@ -60,17 +59,16 @@ pub struct IdealPath<P> {
     framing: Framing,
     verb: Verb,
     delay: Duration,
-    /// A full packet that is the first of several, and one that is neither first nor last.
-    first: Timed,
-    middle: Timed,
+    /// Wire bytes of a full packet that is the first of several, and of one that is neither first nor last.
+    first: u32,
+    middle: u32,
 }
 
 impl<P: Borrow<PathProfile>> IdealPath<P> {
     /// Of a path, for messages in packets of at most `mtu` bytes of payload.
     pub fn new(profile: P, mtu: u16, framing: Framing, verb: Verb) -> Self {
         let path = profile.borrow();
-        let full =
-            |offset| Timed::new(path, with_route(path, framing, &data_segment(verb, offset, mtu, false)));
+        let full = |offset| with_route(path, framing, &data_segment(verb, offset, mtu, false));
         let (first, middle, delay) = (full(0), full(1), delay(path));
         IdealPath { profile, mtu, framing, verb, delay, first, middle }
     }
@@ -81,18 +79,13 @@ impl<P: Borrow<PathProfile>> IdealPath<P> {
         let offset = u32::from(packets > 1);
         let segment = data_segment(self.verb, offset, last_len, true);
         let path = self.profile.borrow();
-        let last = Timed::new(path, with_route(path, self.framing, &segment));
+        let last = with_route(path, self.framing, &segment);
         let wire = match packets {
-            1 => u64::from(last.wire),
-            _ => {
-                u64::from(self.first.wire)
-                    + (packets - 2) * u64::from(self.middle.wire)
-                    + u64::from(last.wire)
-            }
+            1 => u64::from(last),
+            _ => u64::from(self.first) + (packets - 2) * u64::from(self.middle) + u64::from(last),
         };
         let first = if packets == 1 { last } else { self.first };
-        let one_hop = path.hops.len() == 1;
-        (wire, in_a_row(packets, [first, self.middle, last], one_hop) + self.delay)
+        (wire, in_a_row(path, packets, [first, self.middle, last]) + self.delay)
     }
 }
 
@@ -116,11 +109,11 @@ pub(crate) fn ideal_datagrams(
     let (packets, last_len) = packets(size_bytes, capacity);
     let timed = |len| {
         let data = RdData { psn: 0, msg_id: 0, multi: packets > 1, offset: 0, len, retransmit: false };
-        Timed::new(profile, with_route(profile, framing, &segment(Body::Rd(data))))
+        with_route(profile, framing, &segment(Body::Rd(data)))
     };
     let (full, last) = (timed(capacity), timed(last_len));
     let first = if packets == 1 { last } else { full };
-    in_a_row(packets, [first, full, last], profile.hops.len() == 1) + delay(profile)
+    in_a_row(profile, packets, [first, full, last]) + delay(profile)
 }
 
 /// Wire bytes of a packet on this path.
@@ -128,56 +121,81 @@ fn with_route(profile: &PathProfile, framing: Framing, segment: &Segment) -> u32
     profile.header.map_or_else(|| framing.wire_bytes(segment), |header| header.wire_bytes(framing, segment))
 }
 
-/// A packet on a path.
-#[derive(Clone, Copy, Debug)]
-struct Timed {
-    /// Its wire bytes.
-    wire: u32,
-    /// What it takes of the sender's ports, which share packets, of the hops between, and of the receiver's ports.
-    out: Duration,
-    between: Duration,
-    back: Duration,
+/// What so many packets take of a path, of these wire bytes: the first, those between, all alike, and the last. Propagation apart.
+///
+/// Packets go one behind another, so the slowest chain counts: the first goes on to a narrowest hop, all pass it, and the last
+/// goes on from there. Mostly all hops are as wide; then it is the first of them or the last.
+fn in_a_row(path: &PathProfile, packets: u64, sizes: [u32; 3]) -> Duration {
+    let hops = &path.hops;
+    if packets == 1 {
+        return over(hops, sizes[2]);
+    }
+    // Hops that carry less than all paths together stand for several side by side.
+    let pace = |hop: &usize| hops[*hop].0.max(path.most);
+    let narrowest = (0..hops.len()).map(|hop| pace(&hop)).min().expect("a path has a hop");
+    let mut narrow = (0..hops.len()).filter(|hop| pace(hop) == narrowest);
+    let first = narrow.next().expect("one is the narrowest");
+    let by_first = paced_at(path, first, packets, sizes);
+    narrow.next_back().map_or(by_first, |last| by_first.max(paced_at(path, last, packets, sizes)))
 }
 
-impl Timed {
-    fn new(profile: &PathProfile, wire: u32) -> Self {
+/// The same, of at least two packets, that pass this hop one behind another or several side by side.
+fn paced_at(path: &PathProfile, narrow: usize, packets: u64, [first, middle, last]: [u32; 3]) -> Duration {
+    let (until, from) = path.hops.split_at(narrow);
+    let rate = from[0].0;
+    let servers = Servers::new(rate, rate.max(path.most));
+    let after_last = servers.start_of(packets - 1, first, middle) + over(from, last);
+    // The last but one is full: a short last one waits for it at the last hop if that has one server.
+    let before_last = if packets == 2 { first } else { middle };
+    let full = servers.start_of(packets - 2, first, middle) + over(from, before_last);
+    let behind = match from {
+        [_, .., end] if end.0 >= path.most => end.0.time_for(u64::from(last)),
+        _ => Duration::ZERO,
+    };
+    over(until, first) + after_last.max(full + behind)
+}
+
+/// Time of a packet at the transmitters of these hops.
+fn over(hops: &[(Rate, Duration)], bytes: u32) -> Duration {
+    let mut known = (Rate::ZERO, Duration::ZERO);
+    let time = |(rate, _): &(Rate, Duration)| {
         // Mostly all hops are as fast.
-        let first = profile.hops[0].0;
-        let out = first.time_for(u64::from(wire));
-        let hop = |rate: Rate| if rate == first { out } else { rate.time_for(u64::from(wire)) };
-        let shared = |time: Duration, ports: u32| match ports {
-            1 => time,
-            _ => Duration::from_ps(time.as_ps() / u64::from(ports)),
-        };
-        let (senders, receivers) = profile.nic_ports;
-        let last = profile.hops.len() - 1;
-        let between = &profile.hops[1.min(last)..last];
-        Timed {
-            wire,
-            out: shared(out, senders),
-            between: between.iter().map(|(rate, _)| hop(*rate)).sum(),
-            back: shared(hop(profile.hops[last].0), receivers),
+        if known.0 != *rate {
+            known = (*rate, rate.time_for(u64::from(bytes)));
+        }
+        known.1
+    };
+    hops.iter().map(time).sum()
+}
+
+/// Links side by side that packets take in turn.
+#[derive(Clone, Copy, Debug)]
+enum Servers {
+    /// So many alike, of this rate.
+    Alike(u64, Rate),
+    /// Of this rate together.
+    Together(Rate),
+}
+
+impl Servers {
+    fn new(rate: Rate, together: Rate) -> Self {
+        match (together.as_bps() / rate.as_bps().max(1), together.as_bps() % rate.as_bps().max(1)) {
+            (alike, 0) => Servers::Alike(alike.max(1), rate),
+            _ => Servers::Together(together),
         }
     }
-}
 
-/// What so many packets take of a path, of which all but the first and the last are alike, propagation apart.
-fn in_a_row(packets: u64, [first, middle, last]: [Timed; 3], one_hop: bool) -> Duration {
-    if packets == 1 || one_hop {
-        let body = first.out + middle.out * packets.saturating_sub(2);
-        let tail = if packets > 1 { last.out } else { Duration::ZERO };
-        let rest = if one_hop { Duration::ZERO } else { last.between + last.back };
-        return body + tail + rest;
+    /// When packet `index` begins to be sent after the first has begun.
+    fn start_of(self, index: u64, first: u32, middle: u32) -> Duration {
+        let (before, rate) = match self {
+            Servers::Alike(alike, rate) => (index / alike, rate),
+            Servers::Together(rate) => (index, rate),
+        };
+        match before {
+            0 => Duration::ZERO,
+            _ => rate.time_for(u64::from(first)) + rate.time_for(u64::from(middle)) * (before - 1),
+        }
     }
-    // The last hop is busy from the first packet's arrival or waits for the sender, whichever is later at each packet;
-    // with equal packets in the middle the maximum is at an end.
-    let sent_but_last = first.out + middle.out * (packets - 2);
-    let paced_by_sender = sent_but_last + last.out + last.between + last.back;
-    let served = first.back + middle.back * (packets - 2);
-    let paced_by_receiver = first.out + first.between + served + last.back;
-    let before = if packets == 2 { first } else { middle };
-    let before_last = sent_but_last + before.between + before.back + last.back;
-    paced_by_sender.max(paced_by_receiver).max(before_last)
 }
 
 /// Wire bytes of an acknowledgement.
@@ -198,10 +216,11 @@ pub(crate) fn ack_wire_bytes(framing: Framing) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paths::PathUse;
 
     fn path(hops: &[(u64, u64)]) -> PathProfile {
         let hops = hops.iter().map(|&(gbps, us)| (Rate::from_gbps(gbps), Duration::from_us(us))).collect();
-        PathProfile { hops, nic_ports: (1, 1), to_edge: None, header: None }
+        PathProfile::chosen(hops, None)
     }
 
     #[test]
@@ -223,6 +242,36 @@ mod tests {
         // 4096 + 100: the short one (182 B, 14.56 ns) reaches the last hop while the long one is being sent.
         let fct = ideal_fct(&path(&[(100, 1), (100, 1)]), 4_196, 4_096, Framing::Rocev2, Verb::Send);
         assert_eq!(fct, Duration::from_ps(2 * 334_240 + 14_560 + 2_000_000));
+    }
+
+    #[test]
+    fn the_narrowest_hop_sets_the_pace() {
+        // 40 Gb/s between: 835.6 ns a packet of 4,178 B, of which three pass one behind another.
+        let fct =
+            ideal_fct(&path(&[(100, 1), (40, 1), (100, 1)]), 3 * 4_096, 4_096, Framing::Rocev2, Verb::Send);
+        assert_eq!(fct, Duration::from_ps(2 * 334_240 + 3 * 835_600 + 3_000_000));
+    }
+
+    #[test]
+    fn links_side_by_side_take_packets_in_turn() {
+        // Two ports of 100 Gb/s: the third packet follows the first.
+        let ports = |packets| {
+            let two = PathProfile { most: Rate::from_gbps(200), ..path(&[(100, 1), (100, 1)]) };
+            ideal_fct(&two, packets * 4_096, 4_096, Framing::Rocev2, Verb::Send)
+        };
+        let after = |transmissions| Duration::from_ps(transmissions * 334_240 + 2_000_000);
+        assert_eq!([1, 2, 3, 4, 5].map(ports), [2, 2, 3, 3, 4].map(after));
+        // 40 + 10 Gb/s behind 100: 50 together.
+        let uneven = PathProfile { most: Rate::from_gbps(50), ..path(&[(100, 0), (40, 0), (100, 0)]) };
+        let fct = ideal_fct(&uneven, 3 * 4_096, 4_096, Framing::Rocev2, Verb::Send);
+        assert_eq!(fct, Duration::from_ps(2 * 334_240 + 2 * 668_480 + 835_600));
+    }
+
+    #[test]
+    fn one_path_carries_what_its_narrowest_hop_does() {
+        let wide = PathProfile { most: Rate::from_gbps(200), ..path(&[(100, 1), (40, 1)]) };
+        let [one, all] = [PathUse::One, PathUse::All].map(|used| wide.clone().used(used).most);
+        assert_eq!((one, all), (Rate::from_gbps(40), Rate::from_gbps(200)));
     }
 
     #[test]

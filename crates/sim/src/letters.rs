@@ -79,6 +79,7 @@ mod tests {
         let opening = Opening {
             env,
             port_rate: Rate::from_gbps(100),
+            nic_ports: 4,
             rtt: Duration::from_us(9),
             side_latency: Duration::from_us(5),
         };

@@ -25,6 +25,7 @@ mod footprint;
 mod forwarding;
 mod groups;
 mod host;
+mod host_ports;
 mod hosts;
 mod ideal;
 mod letters;
@@ -59,7 +60,7 @@ pub use footprint::{Footprint, Sizes, Weight, flows_can_leave, records_can_be_wr
 pub use ideal::{IdealPath, ideal_fct};
 pub use monitor::{Control, Monitor, Quiet, Snapshot};
 pub use opening::full_and_ack_bytes;
-pub use paths::{PathProfile, profile};
+pub use paths::{PathProfile, PathUse, profile};
 pub use pathweave_execution::GroupSpec;
 pub use pathweave_results::{Fidelity, Role};
 pub use ranks::{InProcess, Ranks};

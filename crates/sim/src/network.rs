@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use pathweave_fabric::config::{AckClass, Shares, SwitchConfig};
+use pathweave_fabric::config::{AckClass, Forwarding, Shares, SwitchConfig};
 use pathweave_fabric::{BuildError, Fabric, PortId, PortMap};
-use pathweave_policy::{Adapt, PathView};
-use pathweave_topo::LinkId;
+use pathweave_policy::{Adapt, PathView, PortSet};
+use pathweave_topo::{LinkId, Topology};
 use pathweave_transport::{Endpoint, EndpointConfig};
-use pathweave_units::{Duration, HostId};
+use pathweave_units::{Duration, HostId, PathId};
 
 use crate::chosen_routes::{ChosenRoutes, source_routes};
 use crate::departures::DepartureLog;
 use crate::edge;
 use crate::host::{Content, Host};
+use crate::host_ports;
 use crate::hosts::Hosts;
 use crate::ideal::data_wire_bytes;
 use crate::partition::Place;
@@ -29,6 +30,8 @@ pub(crate) struct Network<const C: usize> {
     /// By link: faults that hold it down.
     pub(crate) links_down: Vec<u32>,
     pub(crate) shares: Shares,
+    /// What all switches do to balance load.
+    pub(crate) forwarding: Forwarding,
 }
 
 impl<const C: usize> Network<C> {
@@ -72,6 +75,7 @@ impl<const C: usize> Network<C> {
             routes,
             fabric,
             shares,
+            forwarding: switch.forwarding.kind.unwrap_or_default(),
         })
     }
 
@@ -103,6 +107,29 @@ impl<const C: usize> Network<C> {
             host
         };
         Hosts::new(spec.topology.hosts(), part, host)
+    }
+
+    /// NIC ports by which packets of `src` to `dst` leave, a bit each; 0: there is no way. Where sources choose, all ports.
+    pub(crate) fn leading_ports(&self, topology: &Topology, src: HostId, dst: HostId) -> u64 {
+        match &self.routes {
+            ChosenRoutes::Switches(routing) => host_ports::leading(topology, routing, src, dst),
+            ChosenRoutes::Sources { .. } => {
+                let ports = self.map.ports(src.0);
+                PortSet::first((ports.end - ports.start) as u8).leading()
+            }
+        }
+    }
+
+    /// The port by which packets of `src` to `dst` on this path leave; `None`: there is no way.
+    pub(crate) fn first_port(
+        &self,
+        topology: &Topology,
+        (src, dst): (HostId, HostId),
+        path: PathId,
+    ) -> Option<PortId> {
+        let leading = self.leading_ports(topology, src, dst);
+        let port = (leading != 0).then(|| PortSet::new(leading, leading).port_of(path))?;
+        Some(self.map.ports(src.0).start + PortId::from(port))
     }
 
     /// How long a window may be so that no packet sent in it arrives in it.

@@ -21,15 +21,21 @@ impl<const C: usize> Network<C> {
             paths.iter().min_by_key(|path| path.round_trip(mtu_wire, ack_wire)).expect("there is a path");
         let base_rtt = nearest.round_trip(mtu_wire, ack_wire);
         let env = PolicyEnv {
-            line_rate: nearest.line_rate(),
+            line_rate: nearest.line_rate,
             base_rtt,
             mtu_wire_bytes: mtu_wire,
             mtu_payload_bytes: u32::from(mtu),
-            paths: scheme.paths,
+            paths: scheme.paths_over(nearest.nic_ports.0 as u16),
             measured: Leg { base_rtt, links: u8::try_from(nearest.hops.len()).unwrap_or(u8::MAX) },
             edge: edge::leg(&spec.switch.external, spec.host.framing, nearest, mtu_wire),
         };
-        Opening { env, port_rate: nearest.port_rate(), rtt: base_rtt, side_latency: Duration::ZERO }
+        Opening {
+            env,
+            port_rate: nearest.port_rate(),
+            nic_ports: nearest.nic_ports.0 as u16,
+            rtt: base_rtt,
+            side_latency: Duration::ZERO,
+        }
     }
 
     /// The policy of a connection's queue pairs, fit for the fabric.
@@ -44,6 +50,7 @@ impl<const C: usize> Network<C> {
             longest_path: self.longest_path.as_ref(),
             line_rate: opening.env.line_rate,
             port_rate: opening.port_rate,
+            nic_ports: opening.nic_ports,
             packet_bytes: u64::from(opening.env.mtu_wire_bytes),
         });
         policy
@@ -58,7 +65,8 @@ impl<const C: usize> Network<C> {
     ) -> Vec<PathView> {
         let views = self.routes.views(&spec.topology, pair, full_and_ack_bytes(&spec.host));
         if scheme.ports == Ports::Distinct && views.is_empty() {
-            return distinct_paths(&self.fabric, pair, scheme.paths);
+            let ports = self.leading_ports(&spec.topology, pair.0, pair.1).count_ones();
+            return distinct_paths(self, &spec.topology, pair, scheme.paths_over(ports as u16));
         }
         views
     }

@@ -1,10 +1,14 @@
 //! Rates and delays along a shortest path.
 
-use pathweave_topo::{NodeId, Routing, Topology};
-use pathweave_units::{Duration, HostId, Rate};
+use std::collections::BTreeSet;
+
+use pathweave_policy::Scheme;
+use pathweave_topo::{NodeId, Routing, Topology, max_flow};
+use pathweave_units::{Duration, Forwarding, HostId, Rate, Spread};
 use pathweave_workload::Message;
 
 use crate::chosen_routes::ChosenRoutes;
+use crate::host_ports::{leading, rate_of};
 use crate::route_headers::RouteHeader;
 use crate::spec::{SimError, SimSpec};
 
@@ -13,8 +17,12 @@ use crate::spec::{SimError, SimSpec};
 pub struct PathProfile {
     /// Rate and delay of each hop.
     pub hops: Vec<(Rate, Duration)>,
-    /// NIC ports of the sender and of the receiver.
+    /// NIC ports of the sender that lead to the receiver, and of the receiver that lead back.
     pub nic_ports: (u32, u32),
+    /// What the sender's NIC ports can send together.
+    pub line_rate: Rate,
+    /// The most that the network carries from one to the other over all paths together.
+    pub most: Rate,
     /// Links to the external switch by which it leaves the sender's site, if it does and switches choose the way.
     pub to_edge: Option<u8>,
     /// Header by which switches know the way, if packets carry one.
@@ -50,9 +58,39 @@ impl PathProfile {
         self.hops[0].0
     }
 
-    /// What the sender's NIC ports can send together.
-    pub fn line_rate(&self) -> Rate {
-        Rate::from_bps(self.port_rate().as_bps() * u64::from(self.nic_ports.0))
+    /// A path whose source chooses it, from a host with one port: others carry nothing of its messages.
+    pub(crate) fn chosen(hops: Vec<(Rate, Duration)>, header: Option<RouteHeader>) -> Self {
+        let most = hops.iter().map(|(rate, _)| *rate).min().unwrap_or(Rate::ZERO);
+        PathProfile { nic_ports: (1, 1), line_rate: hops[0].0, most, to_edge: None, header, hops }
+    }
+
+    /// The same for a message that takes one path or all.
+    pub fn used(mut self, paths: PathUse) -> PathProfile {
+        if paths == PathUse::One {
+            self.most = self.hops.iter().map(|(rate, _)| *rate).min().unwrap_or(Rate::ZERO);
+        }
+        self
+    }
+}
+
+/// Which paths the packets of a message may take at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PathUse {
+    /// One.
+    One,
+    /// All.
+    All,
+}
+
+impl PathUse {
+    /// Of a scheme over switches that balance load like this.
+    pub fn of(scheme: &Scheme, forwarding: Forwarding) -> Self {
+        let flows_keep_theirs = matches!(
+            forwarding,
+            Forwarding::Ecmp | Forwarding::LetFlow | Forwarding::Conga | Forwarding::ConWeave
+        );
+        let is_single = scheme.as_fluid().spread.is_some_and(Spread::is_single) && scheme.queue_pairs == 1;
+        if is_single && flows_keep_theirs { PathUse::One } else { PathUse::All }
     }
 }
 
@@ -79,6 +117,7 @@ pub(crate) fn check_distances(spec: &SimSpec, routes: &ChosenRoutes) -> Result<(
 
 /// Follows first next hops from `src` to `dst`; `None` if there is no way.
 pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId) -> Option<PathProfile> {
+    let (out, back) = (leading(topology, routing, src, dst), leading(topology, routing, dst, src));
     let mut node = NodeId(src.0);
     let mut hops = Vec::with_capacity(8);
     let mut to_edge = None;
@@ -87,7 +126,8 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
         if next.is_empty() || hops.len() == MAX_LINKS_OF_A_WAY {
             return None;
         }
-        let port = topology.ports(node)[usize::from(next.get(0))];
+        let first = if node.0 == src.0 { out.trailing_zeros() as u16 } else { next.get(0) };
+        let port = topology.ports(node)[usize::from(first)];
         let link = topology.link(port.link);
         if to_edge.is_none() && topology.sites().is_some_and(|sites| sites.is_wan(port.link)) {
             to_edge = u8::try_from(hops.len()).ok();
@@ -95,6 +135,36 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
         hops.push((link.rate, link.delay));
         node = port.peer;
     }
-    let nics = |host: HostId| topology.ports(NodeId(host.0)).len() as u32;
-    Some(PathProfile { hops, nic_ports: (nics(src), nics(dst)), to_edge, header: None })
+    let nic_ports = (out.count_ones(), back.count_ones());
+    let line_rate = rate_of(topology, src, out);
+    let ends = line_rate.min(rate_of(topology, dst, back));
+    // Mostly one path carries what the ends can.
+    let most = match hops.iter().map(|(rate, _)| *rate).min() {
+        Some(narrowest) if narrowest >= ends => ends,
+        _ => max_flow(shortest_links(topology, routing, (src, dst), out), src.into(), dst.into()),
+    };
+    Some(PathProfile { hops, nic_ports, line_rate, most, to_edge, header: None })
+}
+
+/// The directions of links on shortest paths from `src`, by these ports of it, to `dst`.
+fn shortest_links(
+    topology: &Topology,
+    routing: &Routing,
+    (src, dst): (HostId, HostId),
+    out: u64,
+) -> Vec<(NodeId, NodeId, Rate)> {
+    let mut links = Vec::new();
+    let mut seen = BTreeSet::from([NodeId(src.0)]);
+    let mut nodes = vec![NodeId(src.0)];
+    while let Some(node) = nodes.pop() {
+        let is_src = node.0 == src.0;
+        let hops = routing.from_node(node, dst).iter().filter(|port| !is_src || out >> port & 1 == 1);
+        for port in hops.map(|port| &topology.ports(node)[usize::from(port)]) {
+            links.push((node, port.peer, topology.link(port.link).rate));
+            if port.peer.0 != dst.0 && seen.insert(port.peer) {
+                nodes.push(port.peer);
+            }
+        }
+    }
+    links
 }

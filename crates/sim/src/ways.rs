@@ -4,7 +4,7 @@
 use pathweave_execution::{ConnId, Connections};
 use pathweave_fabric::config::{ForwardingConfig, Shares};
 use pathweave_fabric::{PortId, PortMap};
-use pathweave_policy::{AnyPolicy, Grant, Member, Policy, PolicyCx, Sent, Shared, Want};
+use pathweave_policy::{AnyPolicy, Egress, Grant, Member, Policy, PolicyCx, Sent, Shared, Want};
 use pathweave_topo::{LinkId, NodeId, Routing};
 use pathweave_transport::queue_pair_stream;
 use pathweave_units::{HostId, PathId, QpNum, Rate, Rng, Time};
@@ -92,9 +92,7 @@ impl<'a> Ways<'a> {
 
     /// The egress ports of packets on this path, from the sending host on. `None`: they do not arrive.
     pub fn route(&self, src: HostId, dst: HostId, path: PathId) -> Option<Vec<PortId>> {
-        let ports = self.network.map.ports(src.0);
-        // As endpoints do it: path `p` leaves by port `p % ports`.
-        let first = ports.start + u32::from(path.0) % (ports.end - ports.start);
+        let first = self.network.first_port(&self.spec.topology, (src, dst), path)?;
         self.network.fabric.hashed_route_from(first, (src, dst), path)
     }
 
@@ -192,6 +190,7 @@ impl Chooser {
             retransmit: false,
             inflight_packets: 0,
             inflight_bytes: 0,
+            egress: Egress::ONE,
         };
         // With nothing in flight a policy may pace, or ask for a packet of its own first; the path is the same.
         let path = match self.policy.poll_send(now, &want, &mut cx) {

@@ -6,17 +6,18 @@ use pathweave_execution::{
 use pathweave_policy::{PathView, PolicyConfig, PolicyEnv, Service};
 use pathweave_results::FlowRecord;
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
-use pathweave_units::{Duration, HostId, QpNum, Rate, Time};
+use pathweave_units::{Duration, HostId, QpNum, Time};
 
 use crate::agenda::{Item, Opening, Rank};
 use crate::check;
 use crate::contexts::Side;
 use crate::datagram::is_raw;
 use crate::host::Host;
+use crate::host_ports;
 use crate::ideal::{ack_wire_bytes, ideal_fct};
 use crate::letters::Letter;
 use crate::opening::{full_and_ack_bytes, policy_stream};
-use crate::paths::PathProfile;
+use crate::paths::{PathProfile, PathUse};
 use crate::shard::{QueuePair, Shard, Traffic};
 use crate::spec::Verb;
 
@@ -119,6 +120,8 @@ impl<const C: usize> Shard<'_, C> {
         });
         let framing = self.spec.host.framing;
         let mtu = self.spec.host.mtu.get() as u16;
+        let used = PathUse::of(&self.spec.scheme_of(message.group).scheme, self.network.forwarding);
+        let paths: Vec<PathProfile> = paths.into_iter().map(|path| path.used(used)).collect();
         let ideal_of = |path| ideal_fct(path, message.size.get(), mtu, framing, self.spec.host.verb);
         let ideal = paths.iter().map(ideal_of).min();
         let ack_wire = ack_wire_bytes(framing);
@@ -249,12 +252,15 @@ impl<const C: usize> Shard<'_, C> {
         let is_sender = own == self.traffic.execution.connections[conn].src;
         let class = spec.groups[group.index()].class;
         let scheme = &spec.scheme_of(group).scheme;
-        let env = PolicyEnv { paths: self.network.routes.count(own, peer, scheme.paths), ..opening.env };
+        let leading = self.network.leading_ports(&spec.topology, own, peer);
+        let wished = scheme.paths_over(leading.count_ones() as u16);
+        let env = PolicyEnv { paths: self.network.routes.count(own, peer, wished), ..opening.env };
         let policy = self.policy(conn, opening);
         // Its own, of which it grants a share.
-        let ports = self.hosts[own.index()].nic.ports();
-        let port_rate = self.network.fabric.link(ports.start).0;
-        let line = Rate::from_bps(port_rate.as_bps() * u64::from(ports.end - ports.start));
+        let line = host_ports::rate_of(&spec.topology, own, leading);
+        if self.hosts[own.index()].nic.ports().len() > 1 && leading != 0 {
+            self.hosts[own.index()].endpoint.lead_to(peer, leading);
+        }
         for index in 0..scheme.queue_pairs {
             let (at_src, at_dst) = self.queue_pair(conn, index);
             let (qp, remote) = if is_sender { (at_src, at_dst) } else { (at_dst, at_src) };

@@ -28,6 +28,7 @@ mod graph;
 mod ids;
 mod import;
 mod info;
+mod max_flow;
 mod names;
 mod own_paths;
 mod parts;
@@ -49,6 +50,7 @@ pub use graph::{
     Link, LinkId, MAX_HOST_PORTS, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch, Topology,
 };
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
+pub use max_flow::max_flow;
 pub use parts::{parse_parts, read_parts};
 pub use path_sets::{
     AllShortest, Hop, KShortest, LapsPathFile, LinkProfile, OwnPathsConfig, PathFile, PathSetConfig,

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use pathweave_policy::{Peers, Shared};
+use pathweave_policy::{Peers, PortSet, Shared};
 use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::{Body, Control, Segment};
 
@@ -13,6 +13,7 @@ use crate::control::ControlQueue;
 use crate::credit::{HostCredit, Pull, Spender};
 use crate::events::Event;
 use crate::memory::Memory;
+use crate::ports::PortTable;
 use crate::recovery::path_order::Rings;
 use crate::scheduler::Scheduler;
 use crate::sizes::Sizes;
@@ -49,6 +50,8 @@ struct Rare {
     rings: Option<Rings>,
     /// Payload of a full packet of queue pairs whose other end takes less than this endpoint does.
     smaller: BTreeMap<QpNum, u16>,
+    /// NIC ports, where there are several and not all of them lead to all peers and work.
+    ports: Option<PortTable>,
 }
 
 impl Common {
@@ -88,9 +91,27 @@ impl Common {
                 if let Some(rare) = &mut self.rare {
                     rare.smaller.remove(&qp);
                 }
-                self.rare.take_if(|rare| rare.smaller.is_empty() && rare.rings.is_none());
+                self.rare
+                    .take_if(|rare| rare.smaller.is_empty() && rare.rings.is_none() && rare.ports.is_none());
             }
         }
+    }
+
+    /// The NIC ports of packets to a peer.
+    #[inline(always)]
+    pub(crate) fn ports_to(&self, peer: HostId) -> PortSet {
+        if self.config.nic_ports == 1 { PortSet::ONE } else { self.several_ports_to(peer) }
+    }
+
+    fn several_ports_to(&self, peer: HostId) -> PortSet {
+        let table = self.rare.as_ref().and_then(|rare| rare.ports.as_ref());
+        table.map_or(PortSet::first(self.config.nic_ports), |table| table.to(peer))
+    }
+
+    /// What is known of the NIC ports, to be changed.
+    pub(crate) fn port_table(&mut self) -> &mut PortTable {
+        let count = self.config.nic_ports;
+        self.rare.get_or_insert_default().ports.get_or_insert_with(|| PortTable::new(count))
     }
 
     /// What is outstanding path by path, where a queue pair has wanted that.

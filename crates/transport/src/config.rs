@@ -17,7 +17,7 @@ pub struct EndpointConfig {
     pub mtu_payload: u16,
     /// How many bytes a segment takes on a link.
     pub framing: Framing,
-    /// NIC ports. Path `p` leaves by port `p % nic_ports`. 1 to 64.
+    /// NIC ports, 1 to 64. All of them lead to every peer, and path `p` leaves by port `p % nic_ports`, unless told otherwise.
     pub nic_ports: u8,
     /// Seed of the run; every queue pair draws from a stream of its own.
     pub seed: u64,

@@ -17,10 +17,11 @@ use crate::events::Event;
 use crate::memory::{MemoryError, MemoryRegion};
 use crate::qp::{Outcome, Qp};
 use crate::rd::SideMessage;
+use crate::scheduler::Turn;
 use crate::send::message::Start;
 use crate::slab::{Numbered, Slab, Slot};
 use crate::timers::TimerKind;
-use crate::transmit::{Class, Gate, Placement, Transmit, port_of};
+use crate::transmit::{Class, Gate, Placement, Transmit};
 use crate::work::{PostError, RecvRequest, WorkRequest};
 
 /// The number of no queue pair.
@@ -254,6 +255,38 @@ impl<P: Policy> Endpoint<P> {
         Ok(())
     }
 
+    /// NIC ports that lead to a peer, a bit each, at the time a queue pair to it is opened.
+    ///
+    /// # Panics
+    /// No port leads there.
+    pub fn lead_to(&mut self, peer: HostId, ports: u64) {
+        self.common.port_table().lead(peer, ports);
+    }
+
+    /// NIC ports by which routing reaches a peer from now on, a bit each.
+    pub fn set_reaching_ports(&mut self, now: Time, peer: HostId, ports: u64) {
+        self.common.port_table().reach(peer, ports);
+        self.on_ports_changed(now);
+    }
+
+    /// NIC ports that work, a bit each. Where a path's port does not, its packets leave by another one that leads to the peer.
+    pub fn set_working_ports(&mut self, now: Time, working: u64) {
+        self.common.port_table().set_working(working);
+        self.on_ports_changed(now);
+    }
+
+    /// What waited for a port may leave by another.
+    fn on_ports_changed(&mut self, now: Time) {
+        self.advance(now);
+        for num in self.common.scheduler.take_waiting() {
+            if let Some(qp) = self.qps.get_mut(num)
+                && qp.turn == Turn::Port
+            {
+                self.common.scheduler.ready(&mut qp.turn, num);
+            }
+        }
+    }
+
     /// These paths are dead, as the driver has found out: what is in flight on them is lost, and
     /// sent again at once instead of when the retransmission timer says so. With go-back-N that still waits for the
     /// timer, since what came after it would be refused. Does not tell the policy of the paths.
@@ -408,7 +441,7 @@ impl<P: Policy> Endpoint<P> {
         }
         send(Transmit {
             to: *to,
-            port: port_of(segment.path, config.nic_ports),
+            port: self.common.ports_to(*to).port_of(segment.path),
             // A probe of loss recovery meets what data meets.
             class: if is_question(&segment.body) { Class::Data } else { Class::Control },
             ecn_capable: false,
@@ -444,7 +477,7 @@ impl<P: Policy> Endpoint<P> {
                     send(qp.compose(now, path, &mut self.common));
                     return true;
                 }
-                Outcome::Port(port) => self.common.scheduler.wait_for(&mut qp.turn, num, port),
+                Outcome::Ports(ports) => self.common.scheduler.wait_for(&mut qp.turn, num, ports),
                 Outcome::Nothing => {}
             }
         }

@@ -19,6 +19,7 @@ mod endpoint;
 mod events;
 mod line;
 mod memory;
+mod ports;
 mod qp;
 pub mod rd;
 mod receive;

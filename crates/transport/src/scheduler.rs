@@ -40,6 +40,10 @@ pub(crate) struct Scheduler {
 struct Queues {
     rest: VecDeque<QpNum>,
     ports: Vec<VecDeque<QpNum>>,
+    /// Those that any of several ports serves, a bit each.
+    several: VecDeque<(QpNum, u64)>,
+    /// They had the last turn of those that waited.
+    several_last: bool,
 }
 
 impl Scheduler {
@@ -51,6 +55,8 @@ impl Scheduler {
             queues: Box::new(Queues {
                 rest: VecDeque::new(),
                 ports: (0..ports).map(|_| VecDeque::new()).collect(),
+                several: VecDeque::new(),
+                several_last: false,
             }),
         }
     }
@@ -67,11 +73,53 @@ impl Scheduler {
         self.ready += 1;
     }
 
-    /// To the end of a port's queue.
-    pub(crate) fn wait_for(&mut self, turn: &mut Turn, qp: QpNum, port: u8) {
+    /// To the end of the queue of a port, or of those that wait for one of several, a bit each.
+    pub(crate) fn wait_for(&mut self, turn: &mut Turn, qp: QpNum, ports: u64) {
         *turn = Turn::Port;
-        self.queues.ports[usize::from(port)].push_back(qp);
-        self.waiting |= 1 << port;
+        if ports.is_power_of_two() {
+            self.queues.ports[ports.trailing_zeros() as usize].push_back(qp);
+        } else {
+            self.queues.several.push_back((qp, ports));
+        }
+        self.waiting |= ports;
+    }
+
+    /// Takes out one that waits for a port of these, of which one at least is waited for. Those that wait for one port and
+    /// those that wait for one of several take turns.
+    #[inline(never)]
+    fn next_waiting(&mut self, open: u64) -> Option<QpNum> {
+        let Queues { ports, several, several_last, .. } = &mut *self.queues;
+        let place = several.iter().position(|(_, any)| any & open != 0);
+        let lone = (0..ports.len()).find(|port| open >> port & 1 == 1 && !ports[*port].is_empty());
+        let qp = match (lone, place) {
+            (Some(port), place) if place.is_none() || *several_last => {
+                *several_last = false;
+                ports[port].pop_front()
+            }
+            (_, place) => {
+                *several_last = true;
+                place.and_then(|place| several.remove(place)).map(|(qp, _)| qp)
+            }
+        };
+        let lone = ports.iter().enumerate().filter(|(_, queue)| !queue.is_empty());
+        let mut waiting = lone.fold(0, |bits, (port, _)| bits | 1 << port);
+        for (_, any) in several.iter() {
+            waiting |= any;
+            // Mostly the first waits for all ports.
+            if waiting.count_ones() as usize == ports.len() {
+                break;
+            }
+        }
+        self.waiting = waiting;
+        qp
+    }
+
+    /// All that wait for ports: what is known of these has changed. They are to be made ready.
+    pub(crate) fn take_waiting(&mut self) -> Vec<QpNum> {
+        self.waiting = 0;
+        let Queues { ports, several, .. } = &mut *self.queues;
+        let lone = ports.iter_mut().flat_map(|queue| queue.drain(..));
+        lone.chain(several.drain(..).map(|(qp, _)| qp)).collect()
     }
 
     /// Takes out the next queue pair. Those that waited for a port which is now open come first: they have been
@@ -80,13 +128,7 @@ impl Scheduler {
     pub(crate) fn next(&mut self, gate: Gate) -> Option<QpNum> {
         let open = self.waiting & gate.data_ports;
         if open != 0 {
-            let port = open.trailing_zeros() as usize;
-            let queue = &mut self.queues.ports[port];
-            let qp = queue.pop_front();
-            if queue.is_empty() {
-                self.waiting &= !(1 << port);
-            }
-            return qp;
+            return self.next_waiting(open);
         }
         self.ready = self.ready.checked_sub(1)?;
         let qp = self.first;
@@ -112,7 +154,8 @@ impl Scheduler {
     pub(crate) fn count(&self, qp: QpNum) -> (usize, usize) {
         let count = |queue: &VecDeque<QpNum>| queue.iter().filter(|&&other| other == qp).count();
         let first = usize::from(self.ready > 0 && self.first == qp);
-        (first + count(&self.queues.rest), self.queues.ports.iter().map(count).sum())
+        let several = self.queues.several.iter().filter(|(other, _)| *other == qp).count();
+        (first + count(&self.queues.rest), self.queues.ports.iter().map(count).sum::<usize>() + several)
     }
 }
 
@@ -133,10 +176,25 @@ mod tests {
     }
 
     #[test]
+    fn those_who_wait_for_one_of_several_ports_take_turns_with_those_who_wait_for_one() {
+        let (mut scheduler, mut turn) = (Scheduler::new(3), Turn::Off);
+        (2..4).for_each(|qp| scheduler.wait_for(&mut turn, QpNum(qp), 0b110));
+        (4..6).for_each(|qp| scheduler.wait_for(&mut turn, QpNum(qp), 0b100));
+        assert_eq!(scheduler.count(QpNum(3)), (0, 1));
+        assert_eq!(scheduler.next(Gate::port(0)), None);
+        let order: Vec<u32> = core::iter::from_fn(|| scheduler.next(Gate::port(2))).map(|qp| qp.0).collect();
+        assert_eq!(order, [2, 4, 3, 5]);
+        scheduler.wait_for(&mut turn, QpNum(2), 0b011);
+        scheduler.wait_for(&mut turn, QpNum(3), 0b100);
+        assert_eq!((scheduler.next(Gate::port(1)), scheduler.has_ready()), (Some(QpNum(2)), true));
+        assert_eq!((scheduler.take_waiting(), scheduler.has_ready()), (alloc::vec![QpNum(3)], false));
+    }
+
+    #[test]
     fn those_who_waited_for_a_port_come_first() {
         let (mut scheduler, mut turn) = (Scheduler::new(2), Turn::Off);
         scheduler.ready(&mut turn, QpNum(2));
-        scheduler.wait_for(&mut turn, QpNum(3), 1);
+        scheduler.wait_for(&mut turn, QpNum(3), 0b10);
         assert_eq!(scheduler.next(Gate::port(0)), Some(QpNum(2)));
         assert_eq!(scheduler.next(Gate::port(0)), None);
         assert_eq!(scheduler.next(Gate::OPEN), Some(QpNum(3)));

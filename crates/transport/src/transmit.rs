@@ -1,6 +1,6 @@
 //! What goes in and out of an endpoint besides events: packets and places for their payload.
 
-use pathweave_units::{HostId, PathId};
+use pathweave_units::HostId;
 use pathweave_wire::{Body, Segment};
 
 use crate::work::Buffer;
@@ -22,10 +22,6 @@ impl Gate {
     pub const fn port(port: u8) -> Gate {
         Gate { data_ports: 1 << port }
     }
-    /// Whether data may leave by `port`.
-    pub const fn allows(self, port: u8) -> bool {
-        self.data_ports >> port & 1 == 1
-    }
 }
 
 /// A packet to send now.
@@ -33,7 +29,7 @@ impl Gate {
 pub struct Transmit {
     /// The host it goes to.
     pub to: HostId,
-    /// NIC port it leaves by: path modulo the number of ports.
+    /// NIC port it leaves by ([`PortSet`](pathweave_policy::PortSet)).
     pub port: u8,
     /// Its traffic class.
     pub class: Class,
@@ -54,12 +50,6 @@ pub enum Class {
     Control,
     /// Data, and questions of schemes that measure what data meets.
     Data,
-}
-
-/// The NIC port of a path.
-#[inline]
-pub(crate) fn port_of(path: PathId, nic_ports: u8) -> u8 {
-    if nic_ports == 1 { 0 } else { (path.0 % u16::from(nic_ports)) as u8 }
 }
 
 impl Transmit {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pathweave_policy::{
-    AnyPolicy, ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathState, PathView,
-    Policy, PolicyCx, SendWindow, Sent, Want,
+    AnyPolicy, ControlFeedback, Egress, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathState,
+    PathView, Policy, PolicyCx, SendWindow, Sent, Want,
 };
 use pathweave_units::{Duration, PathId, Rate, Time};
 use pathweave_wire::Measures;
@@ -532,6 +532,7 @@ mod tests {
                 retransmit: false,
                 inflight_packets,
                 inflight_bytes: u64::from(inflight_packets) * 1_100,
+                egress: Egress::ONE,
             };
             for step in 1..=32 {
                 let now = Time::from_us(step * 1_000);
@@ -572,6 +573,7 @@ mod tests {
             retransmit: false,
             inflight_packets: 0,
             inflight_bytes: 0,
+            egress: Egress::ONE,
         };
         for _ in 0..100 {
             let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };

@@ -403,8 +403,8 @@ impl CongestionControl for Swift {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memo;
     use crate::testing::Host;
+    use crate::{Egress, Memo};
     use pathweave_units::PathId;
 
     /// 100 packets of 100 ns are a BDP of 10 us.
@@ -602,6 +602,7 @@ mod tests {
             retransmit: false,
             inflight_packets,
             inflight_bytes: u64::from(inflight_packets) * 1_250,
+            egress: Egress::ONE,
         }
     }
 

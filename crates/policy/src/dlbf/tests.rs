@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::*;
 use crate::cc::CcConfig;
 use crate::testing::{Host, Scenario, random_operations};
-use crate::{PathState, Shared};
+use crate::{Egress, PathState, Shared};
 use pathweave_units::Rng;
 
 const US: u64 = 1_000_000;
@@ -70,6 +70,7 @@ impl Alone {
             retransmit: false,
             inflight_packets: 0,
             inflight_bytes: 0,
+            egress: Egress::ONE,
         };
         self.dlbf.poll_send(us(now), &want, &mut self.host.cx())
     }

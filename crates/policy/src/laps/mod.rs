@@ -162,7 +162,7 @@ impl Policy for Laps {
         {
             return Grant::Control(path);
         }
-        Grant::Send(pair.at(self.draw))
+        Grant::Send(pair.at(self.draw, want.egress))
     }
 
     fn compose(&mut self, now: Time, path: PathId, _: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing {

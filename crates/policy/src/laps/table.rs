@@ -13,7 +13,7 @@ use super::rate::Delays;
 use super::weights::Weights;
 use crate::peers::{PeerIndex, PeerTable};
 use crate::shared::Store;
-use crate::{PathState, PathView, Peers, PolicyEnv};
+use crate::{Egress, PathState, PathView, Peers, PolicyEnv};
 
 /// Delays are kept below this many of the path's base, however often it is probed in vain.
 const MOST_BASES: u64 = 1 << 20;
@@ -29,6 +29,9 @@ const MISSED_AFTER: u64 = 4;
 const NOISE_WEIGHT: f64 = 40.0;
 /// Weight of the newest difference in the noise.
 const NOISE_GAIN: f64 = 1.0 / 64.0;
+
+/// Of the share below which a path is avoided: one with less than this is not taken because its NIC port alone is free.
+const UNUSED_PART: f64 = 0.125;
 
 /// A path with less than this of an equal share is avoided: data does not tell of it in time.
 const AVOIDED_SHARE: f64 = 0.5;
@@ -331,8 +334,28 @@ impl Pair {
 
     /// The path for a packet; `draw` is 0 to less than 1.
     #[inline]
-    pub(super) fn at(&self, draw: f64) -> PathId {
-        PathId(self.spray.at(draw) as u16)
+    pub(super) fn at(&self, draw: f64, egress: Egress) -> PathId {
+        let drawn = PathId(self.spray.at(draw) as u16);
+        if egress.is_free(drawn) || egress.free() == 0 {
+            return drawn;
+        }
+        self.at_free_port(draw, egress).unwrap_or(drawn)
+    }
+
+    /// The same among the paths whose NIC port is free, without those that next to nothing takes: noise of delays must not leave a
+    /// port idle.
+    fn at_free_port(&self, draw: f64, egress: Egress) -> Option<PathId> {
+        let paths = || {
+            let free = (0..self.paths.len()).filter(|index| egress.is_free(PathId(*index as u16)));
+            free.map(|index| (index, self.spray.share(index)))
+                .filter(|&(_, share)| share > 0.0 && share >= self.avoided_below * UNUSED_PART)
+        };
+        let mut left_over = draw * paths().map(|(_, share)| share).sum::<f64>();
+        let drawn = paths().find(|(_, share)| {
+            left_over -= share;
+            left_over < 0.0
+        });
+        drawn.or_else(|| paths().last()).map(|(index, _)| PathId(index as u16))
     }
 
     /// T.

@@ -244,7 +244,7 @@ fn a_path_probed_in_vain_for_ever_stays_finite() {
     // 30 us doubled 18 times are 7.86 s, and the limit 7.44 s: an hour is always longer than twice that.
     assert_eq!((probes, real), (200, Duration::from_ps(7_096_000) * MOST_BASES));
     assert!(share < 1e-9, "{share}");
-    assert_eq!(pair.at(0.999_999), PathId(1));
+    assert_eq!(pair.at(0.999_999, Egress::ONE), PathId(1));
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_dead_path_that_data_takes_is_left() {
     for i in 0..100_000 {
         let now = Time::from_ns(100 * i);
         probes += u32::from(probe(&mut pair, now).is_some());
-        let path = pair.at(rng.unit_f64());
+        let path = pair.at(rng.unit_f64(), Egress::ONE);
         pair.sent(now, path);
         match path {
             PathId(0) => lost += 1,

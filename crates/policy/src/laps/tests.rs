@@ -6,7 +6,7 @@ use pathweave_units::{HostId, QpNum};
 
 use super::*;
 use crate::testing::{Scenario, random_operations};
-use crate::{Adapt, FabricEnv, PathState, Shared, WhenFull};
+use crate::{Adapt, Egress, FabricEnv, PathState, Shared, WhenFull};
 
 const US: fn(u64) -> Duration = Duration::from_us;
 const LINE: Rate = Rate::from_gbps(100);
@@ -68,6 +68,7 @@ impl Host {
             retransmit: false,
             inflight_packets: self.inflight,
             inflight_bytes: u64::from(self.inflight) * 1_048,
+            egress: Egress::ONE,
         };
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
         self.flows[flow].poll_send(self.now, &want, &mut cx)
@@ -170,6 +171,7 @@ fn the_rate_limits_where_switches_drop_and_the_window_alone_elsewhere() {
         longest_path: None,
         line_rate: LINE,
         port_rate: LINE,
+        nic_ports: 1,
         packet_bytes: 1_048,
     };
     dropping.adapt_to_fabric(&drops);

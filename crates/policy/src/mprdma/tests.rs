@@ -37,6 +37,7 @@ impl Driver {
             retransmit,
             inflight_packets: self.inflight,
             inflight_bytes: u64::from(self.inflight) * 1_250,
+            egress: Egress::ONE,
         };
         self.policy.poll_send(self.now, &want, &mut self.host.cx())
     }

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use pathweave_units::{Duration, PathId, Rng, Time};
 
 use super::MrcConfig;
-use crate::PathView;
 use crate::picker::PathSet;
+use crate::{Egress, PathView};
 
 /// What is held of an EV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +53,6 @@ pub(super) struct Evs {
     probing: Vec<Probing>,
 }
 
-/// What sending a packet does to the rotation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
-    /// Place in `active` of the EV taken.
-    taken: usize,
-    /// That of the one that is good again by it.
-    returned: Option<usize>,
-}
-
 impl Evs {
     /// Of `paths` EVs, the first ones are in use: an EV's plane is its number modulo the number of planes, so that they are
     /// spread evenly.
@@ -90,30 +81,27 @@ impl Evs {
         self.states[path.index()] = state;
     }
 
-    /// The EV whose turn it is, and what becomes of one that is passed over. At most one is good again with each packet.
-    fn step(&self) -> Step {
-        let mut returned = None;
-        let len = self.active.len();
-        for offset in 0..len {
-            let place = (self.turn + offset) % len;
-            if self.state(self.active[place]) == State::Skip {
-                returned = returned.or(Some(place));
-            } else {
-                return Step { taken: place, returned };
-            }
-        }
-        // All were to be passed over: the one that is good again by it.
-        Step { taken: self.turn, returned: Some(self.turn) }
+    /// Places in `active`, from that whose turn it is on.
+    fn in_turn(&self) -> impl Iterator<Item = usize> {
+        let (turn, len) = (self.turn, self.active.len());
+        (0..len).map(move |offset| (turn + offset) % len)
     }
 
-    /// The path of the next packet.
-    pub(super) fn next(&self) -> PathId {
-        self.active[self.step().taken]
+    /// The path of the next packet: the first in turn that is not to be passed over and whose NIC port is free; where no port of
+    /// those is free, the first of those; where all are to be passed over, the one whose turn it is.
+    pub(super) fn next(&self, egress: Egress) -> PathId {
+        let good = || {
+            let paths = self.in_turn().map(|place| self.active[place]);
+            paths.filter(|path| self.state(*path) != State::Skip)
+        };
+        good().find(|path| egress.is_free(*path)).or_else(|| good().next()).unwrap_or(self.active[self.turn])
     }
 
-    /// It has left.
-    pub(super) fn sent(&mut self) {
-        let Step { taken, returned } = self.step();
+    /// A packet has left on this path: the first that was passed over for it is good again.
+    pub(super) fn sent(&mut self, path: PathId) {
+        let Some(taken) = self.in_turn().find(|place| self.active[*place] == path) else { return };
+        let passed = self.in_turn().take_while(|place| *place != taken);
+        let returned = passed.chain([taken]).find(|place| self.state(self.active[*place]) == State::Skip);
         if let Some(returned) = returned {
             self.set(self.active[returned], State::Good);
         }
@@ -244,8 +232,8 @@ mod tests {
         Evs { turn: 0, ..Evs::new(&config, paths, Duration::from_us(10), &mut rng) }
     }
     fn send(evs: &mut Evs) -> u16 {
-        let next = evs.next();
-        evs.sent();
+        let next = evs.next(Egress::ONE);
+        evs.sent(next);
         next.0
     }
     fn laps(evs: &mut Evs, packets: usize) -> Vec<u16> {

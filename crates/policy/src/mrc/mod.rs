@@ -41,9 +41,9 @@ use evs::Evs;
 pub struct MrcConfig {
     /// The window.
     pub nscc: NsccConfig,
-    /// EVs in use (128; MRC has 128 to 256). The other paths of the queue pair are backups.
+    /// EVs in use for each NIC port (128; MRC has 128 to 256). The other paths of the queue pair are backups.
     pub active_evs: u16,
-    /// Planes of the network (1): the number of ports of a NIC, by which an EV leaves that is its number modulo that.
+    /// Planes of the network, at least as many as NIC ports lead to the peer (1). An EV is in the plane of its number modulo that.
     pub planes: u16,
     /// The least number of EVs in use while paths are up. 8, ours: a plane each of eight.
     pub floor_evs: u16,
@@ -73,8 +73,11 @@ impl AsFluid for MrcConfig {
 }
 
 impl Adapt for MrcConfig {
+    /// A plane a NIC port, each with as many EVs as one has by default.
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
         self.nscc.adapt_to_fabric(fabric);
+        self.planes = self.planes.max(fabric.nic_ports);
+        self.active_evs = self.active_evs.saturating_mul(fabric.nic_ports);
     }
     fn host_delay(&self) -> HostDelay {
         self.nscc.host_delay()
@@ -123,14 +126,14 @@ impl Policy for Mrc {
             return Grant::Control(path);
         }
         match self.nscc.permit(now, want, cx) {
-            Permit::Now => Grant::Send(self.evs.next()),
+            Permit::Now => Grant::Send(self.evs.next(want.egress)),
             Permit::At(when) => Grant::At(when),
             Permit::Blocked => Grant::Blocked,
         }
     }
     #[inline]
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
-        self.evs.sent();
+        self.evs.sent(sent.path);
         Memo::of_halves(self.nscc.on_sent(now, sent, cx), 0)
     }
     fn compose(&mut self, now: Time, path: PathId, _: Range<u64>, _: &mut PolicyCx<'_>) -> Outgoing {
@@ -164,8 +167,8 @@ impl Policy for Mrc {
     fn window(&self) -> Option<SendWindow> {
         self.nscc.window()
     }
-    fn path_beyond_window(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> PathId {
-        self.evs.next()
+    fn path_beyond_window(&mut self, _: Time, want: &Want, _: &mut PolicyCx<'_>) -> PathId {
+        self.evs.next(want.egress)
     }
 }
 

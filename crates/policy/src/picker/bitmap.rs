@@ -69,8 +69,8 @@ impl Spreads for Bitmap {
 impl PathPicker for Bitmap {
     crate::ignores!(on_open, on_close);
     #[inline]
-    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
-        self.next
+    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.round.paths.settle(self.next, want.egress)
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {

@@ -14,7 +14,7 @@ use crate::{Feedback, PathView, PolicyCx, PolicyEnv, Sent, Want};
 /// Parameters of [`Mixed`]: those of its bitmap.
 pub type MixedConfig = PenaltiesConfig;
 
-/// A packet takes the path that came back unmarked first of those not taken since; without one, the next one in order that has
+/// A packet takes the path that came back unmarked first of those not taken since whose NIC port is free; without one, the next one in order that has
 /// no penalty ([`Penalties`]). Both hear everything.
 #[derive(Clone, Debug)]
 pub struct Mixed {
@@ -37,13 +37,15 @@ impl Spreads for Mixed {
 impl PathPicker for Mixed {
     crate::ignores!(on_open, on_close);
     #[inline]
-    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
-        self.returned.front().copied().unwrap_or_else(|| self.penalties.next())
+    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+        let returned = self.returned.iter().copied().find(|path| want.egress.is_free(*path));
+        returned.unwrap_or_else(|| self.penalties.settle(self.penalties.next(), want.egress))
     }
     #[inline]
-    fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
-        if self.returned.pop_front().is_none() {
-            self.penalties.sent(cx.rng);
+    fn on_sent(&mut self, _now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
+        match self.returned.iter().position(|path| *path == sent.path) {
+            Some(place) => _ = self.returned.remove(place),
+            None => self.penalties.sent(cx.rng),
         }
         0
     }

@@ -27,8 +27,8 @@ impl Spreads for Oblivious {
 impl PathPicker for Oblivious {
     crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
-        self.laps.first_from(self.laps.here()).1
+    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.laps.paths().settle(self.laps.first_from(self.laps.here()).1, want.egress)
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use pathweave_units::{PathId, Rng};
 
-use crate::{PathState, PathView};
+use crate::{Egress, PathState, PathView};
 
 /// The paths that are up, or all if none is. Takes no memory while all are up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,10 +80,26 @@ impl PathSet {
         let drawn = self.get(rng.below(self.len - 1));
         if drawn == path { self.get(self.len - 1) } else { drawn }
     }
+    /// `path` if its NIC port is free or none is; else its like at a free port, or where that is not usable the next usable path
+    /// whose port is free.
+    #[inline]
+    pub fn settle(&self, path: PathId, egress: Egress) -> PathId {
+        let settled = egress.settle(path, |like| self.contains(like));
+        match &self.some {
+            Some(some) if egress.free() != 0 && !egress.is_free(settled) => next_free(some, settled, egress),
+            _ => settled,
+        }
+    }
     /// `path` if it is usable, else another drawn at random.
     pub fn keep_or_draw(&self, path: PathId, rng: &mut Rng) -> PathId {
         if self.contains(path) { path } else { self.draw(rng) }
     }
+}
+
+/// The path of the list that comes next after `path`, all round, and whose port is free; `path` if there is none.
+fn next_free(list: &[PathId], path: PathId, egress: Egress) -> PathId {
+    let (before, after) = list.split_at(list.partition_point(|other| *other <= path));
+    after.iter().chain(before).copied().find(|other| egress.is_free(*other)).unwrap_or(path)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::news::PathNews;
 use super::{PathPicker, PathSet};
 use crate::error::check;
 use crate::fluid::{Spread, Spreads};
-use crate::{ConfigError, Feedback, PathView, PolicyCx, PolicyEnv, Sent, Want};
+use crate::{ConfigError, Egress, Feedback, PathView, PolicyCx, PolicyEnv, Sent, Want};
 
 /// Parameters of [`Penalties`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +112,11 @@ impl Penalties {
         self.round.next().path
     }
 
+    /// A usable path at a free NIC port ([`PathSet::settle`]).
+    pub(super) fn settle(&self, path: PathId, egress: Egress) -> PathId {
+        self.round.laps.paths().settle(path, egress)
+    }
+
     /// The packet of [`Penalties::next`] has left.
     pub(super) fn sent(&mut self, rng: &mut Rng) {
         let round = &mut *self.round;
@@ -167,8 +172,8 @@ impl Spreads for Penalties {
 impl PathPicker for Penalties {
     crate::ignores!(on_open, on_close);
     #[inline]
-    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
-        self.next()
+    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.settle(self.next(), want.egress)
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {

@@ -166,8 +166,8 @@ impl Spreads for Recycled {
 impl PathPicker for Recycled {
     crate::ignores!(on_open, on_close);
     #[inline]
-    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
-        self.state.next()
+    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.state.paths.settle(self.state.next(), want.egress)
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {

@@ -27,8 +27,8 @@ impl Spreads for RoundRobin {
 impl PathPicker for RoundRobin {
     crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
-        self.paths.get(self.next)
+    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.paths.settle(self.paths.get(self.next), want.egress)
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {

@@ -29,8 +29,8 @@ impl Spreads for Rps {
 impl PathPicker for Rps {
     crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
-        self.next
+    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.paths.settle(self.next, want.egress)
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use pathweave_units::{PathId, Rng};
 
 use super::PathSet;
-use crate::PathView;
+use crate::{Egress, PathView};
 
 /// The usable paths with the weights by which they are drawn. Takes no memory in the usual case.
 #[derive(Clone, Debug)]
@@ -79,6 +79,15 @@ impl Shares {
         match self {
             Shares::All(count) => PathId(rng.below(u32::from(*count)) as u16),
             Shares::Listed(listed) => listed.draw(rng),
+        }
+    }
+
+    /// A usable path at a free NIC port ([`PathSet::settle`]).
+    #[inline]
+    pub(crate) fn settle(&self, path: PathId, egress: Egress) -> PathId {
+        match self {
+            Shares::All(count) => egress.settle(path, |like| like.0 < *count),
+            Shares::Listed(listed) => listed.paths.settle(path, egress),
         }
     }
 

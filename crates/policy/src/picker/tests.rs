@@ -4,8 +4,8 @@ use std::vec::Vec;
 use pathweave_units::{PathId, Rng};
 
 use super::*;
-use crate::PathState;
 use crate::testing::{Host, Scenario};
+use crate::{Egress, PathState};
 
 fn want(msn: u32) -> Want {
     Want {
@@ -16,6 +16,7 @@ fn want(msn: u32) -> Want {
         retransmit: false,
         inflight_packets: 0,
         inflight_bytes: 0,
+        egress: Egress::ONE,
     }
 }
 

@@ -3,8 +3,8 @@
 
 use pathweave_units::{Duration, PathId, Rng, Time};
 
-use crate::PathView;
 use crate::picker::PathSet;
+use crate::{Egress, PathView};
 
 /// Entropies kept: eight are enough (section 3.2 of the paper).
 const ENTRIES: usize = 8;
@@ -14,6 +14,17 @@ struct Entry {
     path: PathId,
     /// Came back unmarked and has not been used since.
     fresh: bool,
+}
+
+/// Where a path comes from.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// A random one.
+    Anywhere,
+    /// One that came back.
+    Fresh,
+    /// This entry, used before.
+    Frozen(usize),
 }
 
 /// The cache of paths that came back unmarked.
@@ -52,38 +63,63 @@ impl Entropies {
         }
     }
 
-    /// Where in the ring the next packet's path is; `None`: it explores.
+    /// Where the next packet's path comes from.
     #[inline]
-    fn source(&self) -> Option<usize> {
+    fn source(&self) -> Source {
         if self.exploring > 0 || self.filled == 0 {
-            return None;
+            return Source::Anywhere;
         }
         if self.fresh > 0 {
-            // The oldest fresh one.
-            return Some((usize::from(self.head) + ENTRIES - usize::from(self.fresh)) % ENTRIES);
+            return Source::Fresh;
         }
         // While paths fail, one that once worked is better than a random one.
-        self.frozen_until.map(|_| usize::from(self.head) % usize::from(self.filled))
+        let frozen = |_| Source::Frozen(usize::from(self.head) % usize::from(self.filled));
+        self.frozen_until.map_or(Source::Anywhere, frozen)
     }
-    /// The path of the next packet.
+    /// Places in the ring of the fresh entries, oldest first.
     #[inline]
-    pub(super) fn next(&self) -> PathId {
-        self.source().map_or(self.spray, |at| self.ring[at].path)
+    fn fresh(&self) -> impl Iterator<Item = usize> + use<> {
+        let first = usize::from(self.head) + ENTRIES - usize::from(self.fresh);
+        (0..usize::from(self.fresh)).map(move |age| (first + age) % ENTRIES)
     }
-    /// The packet of [`Entropies::next`] has left.
+    /// The path of the next packet: of the fresh ones the oldest whose NIC port is free; without one a random path.
     #[inline]
-    pub(super) fn sent(&mut self, rng: &mut Rng) {
+    pub(super) fn next(&self, egress: Egress) -> PathId {
+        let path = match self.source() {
+            Source::Anywhere => self.spray,
+            Source::Frozen(at) => self.ring[at].path,
+            Source::Fresh => {
+                let fresh = self.fresh().map(|at| self.ring[at].path).find(|path| egress.is_free(*path));
+                fresh.unwrap_or(self.spray)
+            }
+        };
+        self.paths.settle(path, egress)
+    }
+    /// The packet of [`Entropies::next`] has left on this path.
+    #[inline]
+    pub(super) fn sent(&mut self, path: PathId, rng: &mut Rng) {
         match self.source() {
-            None => {
+            Source::Anywhere => {
                 self.exploring = self.exploring.saturating_sub(1);
                 self.spray = self.paths.draw(rng);
             }
-            Some(at) if self.fresh > 0 => {
-                self.ring[at].fresh = false;
-                self.fresh -= 1;
-            }
-            Some(_) => self.head = (self.head + 1) % ENTRIES as u8,
+            Source::Fresh => match self.fresh().position(|at| self.ring[at].path == path) {
+                Some(taken) => self.take(taken),
+                None => self.spray = self.paths.draw(rng),
+            },
+            Source::Frozen(_) => self.head = (self.head + 1) % ENTRIES as u8,
         }
+    }
+    /// Takes out the fresh entry of this age; older ones stay fresh.
+    fn take(&mut self, age: usize) {
+        let first = usize::from(self.head) + ENTRIES - usize::from(self.fresh);
+        let taken = self.ring[(first + age) % ENTRIES].path;
+        for age in (0..age).rev() {
+            self.ring[(first + age + 1) % ENTRIES] = self.ring[(first + age) % ENTRIES];
+        }
+        // A path that once worked, for when paths fail.
+        self.ring[first % ENTRIES] = Entry { path: taken, fresh: false };
+        self.fresh -= 1;
     }
     /// A packet came back over `path`.
     #[inline]
@@ -119,6 +155,7 @@ impl Entropies {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PortSet;
 
     fn cache(explore: u32) -> (Entropies, Rng) {
         let mut rng = Rng::for_component(1, "test", 0);
@@ -128,13 +165,13 @@ mod tests {
     #[test]
     fn unmarked_paths_are_used_again_once_and_in_order() {
         let (mut cache, mut rng) = cache(2);
-        (0..2).for_each(|_| cache.sent(&mut rng));
+        (0..2).for_each(|_| cache.sent(cache.next(Egress::ONE), &mut rng));
         for path in [11, 12, 13] {
             cache.on_ack(Time::ZERO, PathId(path), path == 12);
         }
         let mut next = || {
-            let path = cache.next();
-            cache.sent(&mut rng);
+            let path = cache.next(Egress::ONE);
+            cache.sent(path, &mut rng);
             path.0
         };
         assert_eq!((next(), next()), (11, 13));
@@ -143,12 +180,28 @@ mod tests {
     }
 
     #[test]
+    fn the_oldest_whose_port_is_free_is_taken() {
+        let (mut cache, mut rng) = cache(0);
+        (4..8).for_each(|path| cache.on_ack(Time::ZERO, PathId(path), false));
+        let port = |port: u32| Egress::new(PortSet::first(4), 1 << port);
+        for (free, taken) in [(2, 6), (0, 4), (3, 7)] {
+            assert_eq!(cache.next(port(free)), PathId(taken));
+            cache.sent(PathId(taken), &mut rng);
+        }
+        // Of port 1 alone one is left; elsewhere it explores.
+        let elsewhere = cache.next(port(0));
+        assert_eq!(elsewhere.0 % 4, 0);
+        cache.sent(elsewhere, &mut rng);
+        assert_eq!((cache.next(port(1)), cache.fresh), (PathId(5), 1));
+    }
+
+    #[test]
     fn the_newest_eight_are_kept() {
         let (mut cache, mut rng) = cache(0);
         (0..11).for_each(|path| cache.on_ack(Time::ZERO, PathId(path), false));
         for expected in 3..11 {
-            assert_eq!(cache.next(), PathId(expected));
-            cache.sent(&mut rng);
+            assert_eq!(cache.next(Egress::ONE), PathId(expected));
+            cache.sent(PathId(expected), &mut rng);
         }
         assert_eq!(cache.fresh, 0);
     }
@@ -157,12 +210,13 @@ mod tests {
     fn after_a_failure_old_paths_go_round_until_the_freeze_ends() {
         let (mut cache, mut rng) = cache(0);
         (0..3).for_each(|path| cache.on_ack(Time::ZERO, PathId(path), false));
-        (0..3).for_each(|_| cache.sent(&mut rng));
+        (0..3).for_each(|_| cache.sent(cache.next(Egress::ONE), &mut rng));
         cache.on_failure(Time::from_us(1));
         let mut used = [0; 3];
         for _ in 0..30 {
-            used[cache.next().index()] += 1;
-            cache.sent(&mut rng);
+            let path = cache.next(Egress::ONE);
+            used[path.index()] += 1;
+            cache.sent(path, &mut rng);
         }
         assert!(used.iter().all(|&count| count > 0), "{used:?}");
         cache.on_ack(Time::from_us(102), PathId(2), true);

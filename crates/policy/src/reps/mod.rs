@@ -128,14 +128,14 @@ impl Policy for Reps {
     fn poll_send(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
         // With nothing in flight one always fits: the window is at least a packet.
         if self.window.fits(want.inflight_packets) {
-            Grant::Send(self.entropies.next())
+            Grant::Send(self.entropies.next(want.egress))
         } else {
             Grant::Blocked
         }
     }
     #[inline]
-    fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
-        self.entropies.sent(cx.rng);
+    fn on_sent(&mut self, _now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
+        self.entropies.sent(sent.path, cx.rng);
         Memo::default()
     }
     #[inline]

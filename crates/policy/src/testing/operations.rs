@@ -9,8 +9,8 @@ use pathweave_wire::{Control, ControlKind, Notices};
 use super::checked::Checked;
 use super::host::Host;
 use crate::{
-    ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyEnv,
-    Sent, Want,
+    ControlFeedback, Egress, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy,
+    PolicyEnv, Sent, Want,
 };
 
 #[derive(Clone, Copy)]
@@ -186,6 +186,7 @@ impl<P: Policy> Model<P> {
             retransmit: false,
             inflight_packets,
             inflight_bytes: u64::from(inflight_packets) * u64::from(self.env.mtu_wire_bytes),
+            egress: Egress::ONE,
         };
         (want, self.policy.poll_send(self.now, &want, &mut self.host.cx()))
     }

@@ -15,9 +15,9 @@ use super::*;
 use crate::cc::{CcConfig, Dcqcn, DcqcnConfig, DcqcnPreset, Unlimited, UnlimitedConfig, Window};
 use crate::picker::{AnyPicker, Ecmp, PerMessage, PickerConfig, RoundRobin, Rps};
 use crate::{
-    AnyPolicy, CnpMode, ControlFeedback, Feedback, FeedbackKind, Grant, Leg, Member, Memo, MpRdma, Outgoing,
-    PathView, Peers, Policy, PolicyConfig, PolicyCx, PolicyEnv, Sent, Shared, Split, SplitConfig, Udmp, Want,
-    find_scheme, schemes,
+    AnyPolicy, CnpMode, ControlFeedback, Egress, Feedback, FeedbackKind, Grant, Leg, Member, Memo, MpRdma,
+    Outgoing, PathView, Peers, Policy, PolicyConfig, PolicyCx, PolicyEnv, Sent, Shared, Split, SplitConfig,
+    Udmp, Want, find_scheme, schemes,
 };
 
 fn run(scheme: &str, scenario: &Scenario) -> Report {
@@ -390,6 +390,7 @@ fn paths_taken(policy: &mut AnyPolicy, rng: &mut Rng, shared: &mut Shared) -> Ve
             retransmit: false,
             inflight_packets: 0,
             inflight_bytes: 0,
+            egress: Egress::ONE,
         };
         let mut cx = PolicyCx { rng: &mut *rng, shared: &mut *shared };
         match policy.poll_send(now, &want, &mut cx) {

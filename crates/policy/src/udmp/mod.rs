@@ -79,7 +79,7 @@ use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
 use crate::ack_clock::AckClock;
 use crate::ooo::OutOfOrder;
-use crate::{Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
+use crate::{Egress, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
 
 pub use config::{UdmpConfig, UdmpLate, UdmpVariant};
 use law::{Law, ps};
@@ -295,9 +295,9 @@ impl Udmp {
     }
 
     #[inline]
-    fn grant(&mut self, charge: Charge, path: PathId) -> Grant {
+    fn grant(&mut self, charge: Charge, path: PathId, egress: Egress) -> Grant {
         self.charge = charge;
-        Grant::Send(path)
+        Grant::Send(self.clock.settle(path, egress))
     }
 
     /// There is data again: the packets in the pool are tokens from now on.
@@ -311,9 +311,9 @@ impl Udmp {
     }
 
     #[cold]
-    fn poll_unclocked(&mut self, now: Time, inflight: u32) -> Grant {
-        match self.restart_at(now, inflight) {
-            Some(due) if due <= now => self.grant(Charge::Restart, self.restart_path()),
+    fn poll_unclocked(&mut self, now: Time, want: &Want) -> Grant {
+        match self.restart_at(now, want.inflight_packets) {
+            Some(due) if due <= now => self.grant(Charge::Restart, self.restart_path(), want.egress),
             due => {
                 self.timer = due.unwrap_or(Time::MAX);
                 Grant::Blocked
@@ -332,20 +332,20 @@ impl Policy for Udmp {
         if self.idle {
             self.end_idleness(now, want.inflight_packets);
         }
-        if let Some(path) = self.clock.next() {
-            return self.grant(Charge::Release, path);
+        if let Some(path) = self.clock.next(want.egress) {
+            return self.grant(Charge::Release, path, want.egress);
         }
         if self.tokens > 0 {
-            return self.grant(Charge::Token, self.clock.spray());
+            return self.grant(Charge::Token, self.clock.spray(), want.egress);
         }
-        self.poll_unclocked(now, want.inflight_packets)
+        self.poll_unclocked(now, want)
     }
 
     #[inline]
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
         self.timer = Time::MAX;
         match self.charge {
-            Charge::Release => self.clock.pop(),
+            Charge::Release => self.clock.pop(sent.path),
             Charge::Token => {
                 self.tokens -= 1;
                 self.clock.sprayed(cx.rng);

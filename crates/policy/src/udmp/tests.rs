@@ -44,6 +44,7 @@ impl Driver {
             retransmit: false,
             inflight_packets: self.inflight,
             inflight_bytes: u64::from(self.inflight) * 1_250,
+            egress: Egress::ONE,
         };
         self.udmp.poll_send(self.now, &want, &mut self.host.cx())
     }
@@ -414,8 +415,8 @@ fn restart(config: UdmpConfig, left: u32) -> (Duration, Vec<u16>) {
     for _ in left..100 {
         driver.ack_of(7, driver.psn, US(10), true);
     }
-    while driver.udmp.clock.pending() > 0 {
-        driver.udmp.clock.pop();
+    while let Some(path) = driver.udmp.clock.next(Egress::ONE) {
+        driver.udmp.clock.pop(path);
     }
     (driver.udmp.pool, driver.udmp.law.rate) = (0.0, 0.1 * driver.udmp.law.rate);
     assert_eq!(driver.poll(), Grant::Blocked);

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use pathweave_units::{PathId, Rng, Time};
 
 use super::window::{DECREASE, INCREASE, LOST, MOST_DECREASE, Window};
-use crate::{PathState, PathView};
+use crate::{Egress, PathState, PathView};
 
 /// Queueing delay at which the window of a path stays as it is, in idle round trips (hosts' delay included), and packets besides:
 /// a host that is held up for less must not find paths empty.
@@ -95,26 +95,30 @@ impl Lanes {
 
     /// The path of the next packet, `None` if all are full.
     #[inline]
-    pub(super) fn next(&self, now: Time, in_flight: u32) -> Option<PathId> {
+    pub(super) fn next(&self, now: Time, in_flight: u32, egress: Egress) -> Option<PathId> {
         if in_flight as f32 + 1.0 > self.most {
             return None;
         }
         let goes_on = self.row > 0 && self.row < self.most_in_row;
-        if goes_on && self.lanes[usize::from(self.last)].load(now).is_some() {
-            return Some(PathId(self.last));
+        let last = PathId(self.last);
+        if goes_on && egress.is_free(last) && self.lanes[last.index()].load(now).is_some() {
+            return Some(last);
         }
-        let found = self.least_full(now);
+        // Where no path whose port is free takes a packet, it waits for the port of one that does.
+        let found = self.least_full(now, |path| egress.is_free(path));
+        let found = found.or_else(|| self.least_full(now, |path| !egress.is_free(path)));
         // With nothing under way nothing would ask again.
         if found.is_none() && in_flight == 0 { Some(self.quickest()) } else { found }
     }
 
     /// The least full one; of equal ones the next in turn.
-    fn least_full(&self, now: Time) -> Option<PathId> {
-        let (before, after) = self.lanes.split_at(usize::from(self.last) + 1);
-        let in_turn = after.iter().chain(before);
-        let loads = in_turn.enumerate().filter_map(|(offset, lane)| Some((lane.load(now)?, offset)));
-        let (_, offset) = loads.reduce(|least, other| if other.0 < least.0 { other } else { least })?;
-        Some(PathId(((usize::from(self.last) + 1 + offset) % self.lanes.len()) as u16))
+    fn least_full(&self, now: Time, allowed: impl Fn(PathId) -> bool) -> Option<PathId> {
+        let (count, next) = (self.lanes.len(), usize::from(self.last) + 1);
+        let in_turn = (0..count).map(|offset| PathId(((next + offset) % count) as u16));
+        let loads = in_turn
+            .filter(|path| allowed(*path))
+            .filter_map(|path| Some((self.lanes[path.index()].load(now)?, path)));
+        loads.reduce(|least, other| if other.0 < least.0 { other } else { least }).map(|(_, path)| path)
     }
 
     fn quickest(&self) -> PathId {
@@ -208,7 +212,7 @@ mod tests {
         let mut paths = Vec::new();
         while paths.len() < most {
             let in_flight = lanes.lanes.iter().map(|lane| lane.in_flight).sum();
-            let Some(path) = lanes.next(at, in_flight) else { break };
+            let Some(path) = lanes.next(at, in_flight, Egress::ONE) else { break };
             lanes.sent(at, path);
             paths.push(path.0);
         }
@@ -268,10 +272,10 @@ mod tests {
         for path in 0..4 {
             lanes.lanes[path].in_flight = 0;
         }
-        assert!(lanes.next(Time::from_us(39), 1).is_none());
-        assert!(lanes.next(Time::from_us(40), 1).is_some());
+        assert!(lanes.next(Time::from_us(39), 1, Egress::ONE).is_none());
+        assert!(lanes.next(Time::from_us(40), 1, Egress::ONE).is_some());
         // But what nothing else would wake leaves at once.
-        assert!(lanes.next(Time::from_us(21), 0).is_some());
+        assert!(lanes.next(Time::from_us(21), 0, Egress::ONE).is_some());
     }
 
     #[test]

@@ -77,16 +77,20 @@ impl Policy for Weave {
     #[inline]
     fn poll_send(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
         if let Some(lanes) = &self.lanes {
-            return lanes.next(now, want.inflight_packets).map_or(Grant::Blocked, Grant::Send);
+            return lanes.next(now, want.inflight_packets, want.egress).map_or(Grant::Blocked, Grant::Send);
         }
         // With nothing in flight one always fits: the window is at least a packet.
-        if self.window.fits(want.inflight_packets) { Grant::Send(self.thread.next()) } else { Grant::Blocked }
+        if self.window.fits(want.inflight_packets) {
+            Grant::Send(self.thread.next(want.egress))
+        } else {
+            Grant::Blocked
+        }
     }
     #[inline]
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
         match &mut self.lanes {
             Some(lanes) => lanes.sent(now, sent.path),
-            None => self.thread.sent(cx.rng),
+            None => self.thread.sent(sent.path, cx.rng),
         }
         Memo::default()
     }

@@ -7,7 +7,7 @@ use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
 use super::*;
 use crate::testing::{Scenario, random_operations};
-use crate::{Adapt, HostEnv, Leg, PathState, Policy, Shared};
+use crate::{Adapt, Egress, HostEnv, Leg, PathState, Policy, Shared};
 
 fn env() -> PolicyEnv {
     PolicyEnv {
@@ -46,6 +46,7 @@ impl Flow {
                 retransmit: false,
                 inflight_packets: self.in_flight,
                 inflight_bytes: u64::from(self.in_flight) * 1_250,
+                egress: Egress::ONE,
             };
             let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
             let Grant::Send(path) = self.weave.poll_send(Time::ZERO, &want, &mut cx) else { break };
@@ -109,7 +110,7 @@ fn what_came_back_well_is_used_again_once() {
     let random = flow.weave.thread.clone();
     assert_eq!(flow.send(1), [7]);
     flow.in_flight -= 1;
-    assert_ne!(random.next(), PathId(0));
+    assert_ne!(random.next(Egress::ONE), PathId(0));
     assert_eq!(flow.send(1), [flow_spray(&random)]);
 }
 
@@ -121,9 +122,9 @@ fn flow_spray(thread: &Thread) -> u16 {
         if emptied.fresh() == 0 {
             break;
         }
-        emptied.sent(&mut rng);
+        emptied.sent(emptied.next(Egress::ONE), &mut rng);
     }
-    emptied.next().0
+    emptied.next(Egress::ONE).0
 }
 
 #[test]
@@ -131,10 +132,10 @@ fn late_is_three_deviations_or_a_packet() {
     // Mean 10 us, deviation 0.1 us.
     let mut flow = Flow::new();
     flow.ack(7, 10_300);
-    assert_eq!(flow.weave.thread.next(), PathId(7));
+    assert_eq!(flow.weave.thread.next(Egress::ONE), PathId(7));
     let mut flow = Flow::new();
     flow.ack(7, 10_310);
-    assert_ne!(flow.weave.thread.next(), PathId(7));
+    assert_ne!(flow.weave.thread.next(Egress::ONE), PathId(7));
     assert!(close(flow.weave.noise.mean, 10_019_375.0), "{}", flow.weave.noise.mean);
     assert!(close(flow.weave.noise.deviation, 113_125.0), "{}", flow.weave.noise.deviation);
 }
@@ -308,8 +309,9 @@ fn a_long_way_round_is_rarely_drawn() {
     let mut counts = [0u32; 6];
     for _ in 0..8_520 {
         let thread = &mut flow.weave.thread;
-        counts[thread.next().index()] += 1;
-        thread.sent(&mut flow.rng);
+        let path = thread.next(Egress::ONE);
+        counts[path.index()] += 1;
+        thread.sent(path, &mut flow.rng);
     }
     // Standard deviations 39, 20 and 11.
     assert!(counts[..4].iter().all(|count| count.abs_diff(2_000) < 200), "{counts:?}");

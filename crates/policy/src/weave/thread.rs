@@ -3,8 +3,8 @@
 
 use pathweave_units::{PathId, Rng};
 
-use crate::PathView;
 use crate::picker::Shares;
+use crate::{Egress, PathView};
 
 /// Paths kept: with more the oldest news is too old, as REPS found (section 3.2).
 const ENTRIES: usize = 8;
@@ -40,27 +40,36 @@ impl Thread {
         Thread { ring: [PathId(0); ENTRIES], head: 0, fresh: 0, spray, paths }
     }
 
-    /// The path of the next packet.
+    /// The path of the next packet: of those kept the oldest whose NIC port is free; without one a random path.
     #[inline]
-    pub(super) fn next(&self) -> PathId {
-        if self.fresh == 0 {
-            return self.spray;
-        }
-        self.ring[(usize::from(self.head) + ENTRIES - usize::from(self.fresh)) % ENTRIES]
+    pub(super) fn next(&self, egress: Egress) -> PathId {
+        let kept = self.kept().map(|at| self.ring[at]).find(|path| egress.is_free(*path));
+        kept.unwrap_or_else(|| self.paths.settle(self.spray, egress))
+    }
+    /// Places in the ring of the paths kept, oldest first.
+    #[inline]
+    fn kept(&self) -> impl Iterator<Item = usize> + use<> {
+        let first = usize::from(self.head) + ENTRIES - usize::from(self.fresh);
+        (0..usize::from(self.fresh)).map(move |age| (first + age) % ENTRIES)
     }
     /// Paths in the ring.
     #[cfg(test)]
     pub(super) fn fresh(&self) -> u8 {
         self.fresh
     }
-    /// The packet of [`Thread::next`] has left.
+    /// The packet of [`Thread::next`] has left on this path.
     #[inline]
-    pub(super) fn sent(&mut self, rng: &mut Rng) {
-        if self.fresh > 0 {
-            self.fresh -= 1;
-        } else {
+    pub(super) fn sent(&mut self, path: PathId, rng: &mut Rng) {
+        let Some(taken) = self.kept().position(|at| self.ring[at] == path) else {
             self.spray = self.paths.draw(rng);
+            return;
+        };
+        // Those before it are kept.
+        let first = usize::from(self.head) + ENTRIES - usize::from(self.fresh);
+        for age in (0..taken).rev() {
+            self.ring[(first + age + 1) % ENTRIES] = self.ring[(first + age) % ENTRIES];
         }
+        self.fresh -= 1;
     }
     /// A packet came back over `path`, and not late.
     #[inline]
@@ -89,5 +98,27 @@ impl Thread {
         for kept in &mut self.ring {
             *kept = self.paths.keep_or_draw(*kept, rng);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PortSet;
+
+    #[test]
+    fn of_the_paths_kept_the_oldest_whose_port_is_free_is_taken() {
+        let mut rng = Rng::for_component(1, "test", 0);
+        let mut thread = Thread::new(64, &mut rng);
+        (4..8).for_each(|path| thread.came_back_well(PathId(path)));
+        let port = |port: u32| Egress::new(PortSet::first(4), 1 << port);
+        for (free, taken) in [(2, 6), (0, 4), (3, 7)] {
+            assert_eq!(thread.next(port(free)), PathId(taken));
+            thread.sent(PathId(taken), &mut rng);
+        }
+        let elsewhere = thread.next(port(0));
+        assert_eq!(elsewhere.0 % 4, 0, "a random path, at the port that is free");
+        thread.sent(elsewhere, &mut rng);
+        assert_eq!((thread.next(port(1)), thread.fresh), (PathId(5), 1));
     }
 }

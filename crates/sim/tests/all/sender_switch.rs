@@ -128,6 +128,7 @@ fn laps_can_take_its_windows_from_the_longest_path_of_the_fabric() {
         longest_path,
         line_rate: line,
         port_rate: line,
+        nic_ports: 1,
         packet_bytes: 1_250,
     });
     let PolicyConfig::Laps(laps) = &config else { panic!("LAPS") };

@@ -9,7 +9,7 @@ use pathweave_wire::{Body, Cause, Control, Segment};
 
 use super::Qp;
 use crate::common::Common;
-use crate::transmit::{Class, Transmit, port_of};
+use crate::transmit::{Class, Transmit};
 
 impl<P: Policy> Qp<P> {
     /// The control packet that the policy was granted leaves.
@@ -39,7 +39,7 @@ impl<P: Policy> Qp<P> {
         };
         self.arm_policy(now, common);
         self.wake(common);
-        let port = port_of(path, common.config.nic_ports);
+        let port = common.ports_to(self.peer).port_of(path);
         Transmit { to: self.peer, port, class, ecn_capable, wire_bytes, segment, payload: None }
     }
 

@@ -1,6 +1,6 @@
 //! Sending a packet.
 
-use pathweave_policy::{Grant, Policy, PolicyCx, Sent, Want};
+use pathweave_policy::{Egress, Grant, Policy, PolicyCx, Sent, Want};
 use pathweave_units::{PathId, Time};
 use pathweave_wire::{Body, Data, Segment};
 
@@ -10,7 +10,7 @@ use crate::events::{Event, SentPacket};
 use crate::scheduler::Turn;
 use crate::send::Candidate;
 use crate::timers::TimerKind;
-use crate::transmit::{Class, Gate, Transmit, port_of};
+use crate::transmit::{Class, Gate, Transmit};
 
 /// What a queue pair whose turn it is does.
 pub(crate) enum Outcome {
@@ -20,8 +20,8 @@ pub(crate) enum Outcome {
     Control(PathId),
     /// Sends a copy of a packet on this path.
     Copy(u64, PathId),
-    /// Waits for this NIC port.
-    Port(u8),
+    /// Waits for one of these NIC ports, a bit each.
+    Ports(u64),
     /// Nothing; it has been queued elsewhere or will be woken.
     Nothing,
 }
@@ -43,7 +43,13 @@ impl<P: Policy> Qp<P> {
         if !self.connected || self.health == Health::BackingOff {
             return Outcome::Nothing;
         }
-        let Some((candidate, data, want)) = self.next_packet(now, common) else { return Outcome::Nothing };
+        let egress = Egress::new(common.ports_to(self.peer), gate.data_ports);
+        let Some((candidate, data, want)) = self.next_packet(now, egress, common) else {
+            return Outcome::Nothing;
+        };
+        if egress.free() == 0 {
+            return Outcome::Ports(egress.ports().working());
+        }
         if self.has_credit() && !self.may_spend(now, common) {
             return Outcome::Nothing;
         }
@@ -60,9 +66,8 @@ impl<P: Policy> Qp<P> {
             self.wait(now, grant, common);
             return Outcome::Nothing;
         };
-        let port = port_of(path, common.config.nic_ports);
-        if !gate.allows(port) {
-            return Outcome::Port(port);
+        if !egress.is_free(path) {
+            return Outcome::Ports(1 << egress.ports().port_of(path));
         }
         match grant {
             Grant::Control(_) => Outcome::Control(path),
@@ -73,7 +78,7 @@ impl<P: Policy> Qp<P> {
 
     /// The packet that would leave next, and what the policy is asked of it.
     #[inline(always)]
-    fn next_packet(&mut self, now: Time, common: &Common) -> Option<(Candidate, Data, Want)> {
+    fn next_packet(&mut self, now: Time, egress: Egress, common: &Common) -> Option<(Candidate, Data, Want)> {
         let candidate = self.send.candidate()?;
         let mtu_payload = common.mtu_payload(self.num);
         let message = self.send.message(&candidate);
@@ -86,8 +91,15 @@ impl<P: Policy> Qp<P> {
             retransmit: data.retransmit,
             inflight_packets: self.send.flight.inflight_packets(),
             inflight_bytes: self.send.flight.inflight_bytes(),
+            egress,
         };
         Some((candidate, data, want))
+    }
+
+    /// All NIC ports that lead to the peer and work, as if they were free.
+    #[inline(always)]
+    pub(super) fn all_free(&self, common: &Common) -> Egress {
+        Egress::new(common.ports_to(self.peer), u64::MAX)
     }
 
     /// The policy wants to be asked again later.
@@ -141,7 +153,7 @@ impl<P: Policy> Qp<P> {
         self.wake(common);
         Transmit {
             to: self.peer,
-            port: port_of(path, common.config.nic_ports),
+            port: common.ports_to(self.peer).port_of(path),
             class: Class::Data,
             ecn_capable: true,
             wire_bytes,
@@ -164,7 +176,7 @@ impl<P: Policy> Qp<P> {
 
     /// Whether another packet could leave, if not now then after a while, without word from the other end.
     fn could_send_more(&mut self, now: Time, common: &mut Common) -> bool {
-        let Some((_, _, want)) = self.next_packet(now, common) else { return false };
+        let Some((_, _, want)) = self.next_packet(now, self.all_free(common), common) else { return false };
         if self.has_credit() && !self.can_spend(common) {
             return false;
         }
@@ -197,7 +209,7 @@ impl<P: Policy> Qp<P> {
         self.wake(common);
         Transmit {
             to: self.peer,
-            port: port_of(path, common.config.nic_ports),
+            port: common.ports_to(self.peer).port_of(path),
             class: Class::Data,
             ecn_capable: true,
             wire_bytes,

@@ -61,6 +61,7 @@ impl<P: Policy> Qp<P> {
                     retransmit: true,
                     inflight_packets: self.send.flight.inflight_packets(),
                     inflight_bytes: self.send.flight.inflight_bytes(),
+                    egress: self.all_free(common),
                 };
                 let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
                 self.policy.path_beyond_window(now, &want, &mut cx)

@@ -35,7 +35,7 @@ pub struct RdConfig<P> {
     pub framing: Framing,
     /// Paths that packets take. Both ends alike.
     pub paths: u16,
-    /// NIC ports. Path `p` leaves by port `p % nic_ports`. 1 to 64.
+    /// NIC ports, 1 to 64. All of them lead to every peer, and path `p` leaves by port `p % nic_ports`, unless told otherwise.
     pub nic_ports: u8,
     /// Seed of its random stream.
     pub seed: u64,

@@ -52,6 +52,16 @@ impl<P: Policy> RdHost<P> {
         self.qps.iter()
     }
 
+    /// As [`RdQp::set_reaching_ports`], for all of them.
+    pub fn set_reaching_ports(&mut self, host: HostId, ports: u64) {
+        self.qps.iter_mut().for_each(|qp| qp.set_reaching_ports(host, ports));
+    }
+
+    /// As [`RdQp::set_working_ports`], for all of them.
+    pub fn set_working_ports(&mut self, working: u64) {
+        self.qps.iter_mut().for_each(|qp| qp.set_working_ports(working));
+    }
+
     /// As [`RdQp::on_side_reset`].
     pub fn on_side_reset(&mut self, now: Time, host: HostId) {
         self.qps.iter_mut().for_each(|qp| qp.on_side_reset(now, host));

@@ -31,6 +31,7 @@ use pathweave_wire::{Body, Control, RdFlow};
 
 use crate::control::ControlQueue;
 use crate::events::Status;
+use crate::ports::PortTable;
 pub use config::{PeerId, RdConfig};
 pub use counters::RdCounters;
 pub use host::RdHost;
@@ -63,6 +64,7 @@ pub use side::SideMessage;
 pub struct RdQp<P> {
     config: RdConfig<P>,
     rng: Rng,
+    ports: PortTable,
     /// What policies of one queue pair have in common: of one, itself.
     shared: Shared,
     /// Latest instant told.
@@ -184,6 +186,7 @@ impl<P: Policy> RdQp<P> {
         config.check();
         RdQp {
             rng: Rng::for_component(config.seed, "rd", u64::from(config.num.0)),
+            ports: PortTable::new(config.nic_ports),
             shared: Shared::new(),
             now: Time::ZERO,
             rtt: RoundTrip::new(config.rtt),
@@ -213,6 +216,24 @@ impl<P: Policy> RdQp<P> {
     /// Its number.
     pub fn num(&self) -> QpNum {
         self.config.num
+    }
+
+    /// NIC ports that lead to a host, a bit each, at the time a peer there is added.
+    ///
+    /// # Panics
+    /// No port leads there.
+    pub fn lead_to(&mut self, host: HostId, ports: u64) {
+        self.ports.lead(host, ports);
+    }
+
+    /// NIC ports by which routing reaches a host from now on, a bit each.
+    pub fn set_reaching_ports(&mut self, host: HostId, ports: u64) {
+        self.ports.reach(host, ports);
+    }
+
+    /// NIC ports that work, a bit each.
+    pub fn set_working_ports(&mut self, working: u64) {
+        self.ports.set_working(working);
     }
 
     /// Bytes of the longest message it takes.

@@ -1,6 +1,6 @@
 //! Sending packets.
 
-use pathweave_policy::{Announce, Grant, Policy, PolicyCx, Sent, Want};
+use pathweave_policy::{Announce, Egress, Grant, Policy, PolicyCx, Sent, Want};
 use pathweave_units::{HostId, PathId, Time};
 use pathweave_wire::{Body, RdData, Segment};
 
@@ -10,7 +10,7 @@ use super::send::{Flow, TxFlow};
 use super::{RdCounters, RdEvent, RdPlacement, RdQp, SideMessage};
 use crate::contract::Transport;
 use crate::events::Status;
-use crate::transmit::{Class, Gate, PayloadRef, Transmit, port_of};
+use crate::transmit::{Class, Gate, PayloadRef, Transmit};
 use crate::work::Buffer;
 
 /// The packet that is next.
@@ -25,7 +25,7 @@ struct Candidate {
 }
 
 /// What policies are asked for. What is in flight is unknown.
-fn want_of(data: &RdData, msg: u64, wire_bytes: u32) -> Want {
+fn want_of(data: &RdData, msg: u64, wire_bytes: u32, egress: Egress) -> Want {
     Want {
         psn: data.psn,
         payload_bytes: u32::from(data.len),
@@ -34,6 +34,7 @@ fn want_of(data: &RdData, msg: u64, wire_bytes: u32) -> Want {
         retransmit: data.retransmit,
         inflight_packets: 0,
         inflight_bytes: 0,
+        egress,
     }
 }
 
@@ -117,7 +118,7 @@ impl<P: Policy> Transport for RdQp<P> {
         self.control.drop_first();
         send(Transmit {
             to,
-            port: port_of(segment.path, self.config.nic_ports),
+            port: self.ports.to(to).port_of(segment.path),
             class: Class::Control,
             ecn_capable: false,
             wire_bytes: self.config.framing.wire_bytes(&segment),
@@ -173,7 +174,12 @@ impl<P: Policy> RdQp<P> {
             body: Body::Rd(*data),
         };
         let wire_bytes = self.config.framing.wire_bytes(&segment);
-        let want = want_of(data, candidate.msg, wire_bytes);
+        let egress =
+            Egress::new(self.ports.to(self.flows[candidate.flow as usize].peer.host), gate.data_ports);
+        if egress.free() == 0 {
+            return None;
+        }
+        let want = want_of(data, candidate.msg, wire_bytes, egress);
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
         let path = match self.config.policy.poll_send(now, &want, &mut cx) {
             Grant::Send(path) => path,
@@ -184,10 +190,10 @@ impl<P: Policy> RdQp<P> {
             // Connections have those; what a datagram queue pair waits for is feedback.
             Grant::Control(_) | Grant::Copy { .. } | Grant::Blocked => return None,
         };
-        let port = port_of(path, self.config.nic_ports);
-        if !gate.allows(port) {
+        if !egress.is_free(path) {
             return None;
         }
+        let port = egress.ports().port_of(path);
         segment.path = path;
         let sent = Sent {
             path,
@@ -221,8 +227,11 @@ impl<P: Policy> RdQp<P> {
                 continue;
             };
             let candidate = self.packet(next, msg, index)?;
-            let Some(pace) = &mut self.flows[next.flow() as usize].pace else { return Some(candidate) };
-            let want = want_of(&candidate.data, msg, 0);
+            let Flow { peer, pace: Some(pace), .. } = &mut self.flows[next.flow() as usize] else {
+                return Some(candidate);
+            };
+            let egress = Egress::new(self.ports.to(peer.host), u64::MAX);
+            let want = want_of(&candidate.data, msg, 0, egress);
             let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
             match pace.opens_at(now, &want, &mut cx) {
                 None => return Some(candidate),

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use crate::cc::{CongestionControl, Permit};
     use crate::testing::Host;
-    use crate::{Leg, PolicyEnv, Sent, Want};
+    use crate::{Egress, Leg, PolicyEnv, Sent, Want};
 
     const PACKET: u32 = 1_500;
 
@@ -136,6 +136,7 @@ mod tests {
             retransmit: false,
             inflight_packets: 0,
             inflight_bytes: 0,
+            egress: Egress::ONE,
         };
         let sent = Sent {
             path: PathId(0),

@@ -3,9 +3,9 @@ use proptest::prelude::*;
 
 use super::eager::Eager;
 use super::*;
-use crate::Memo;
 use crate::cc::Window;
 use crate::testing::Host;
+use crate::{Egress, Memo};
 
 const GBPS: u64 = 1_000_000_000;
 
@@ -72,6 +72,7 @@ fn want(inflight_packets: u32) -> Want {
         retransmit: false,
         inflight_packets,
         inflight_bytes: u64::from(inflight_packets) * 1_250,
+        egress: Egress::ONE,
     }
 }
 

@@ -228,6 +228,7 @@ fn profiles_differ_in_delay_alone_where_switches_trim() {
         longest_path: None,
         line_rate: Rate::from_gbps(100),
         port_rate: Rate::from_gbps(100),
+        nic_ports: 1,
         packet_bytes: 4_160,
     };
     let (htsim, ue) = (NsccProfile::Htsim, NsccProfile::Ue10);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::Host;
-use crate::{Leg, Memo};
+use crate::{Egress, Leg, Memo};
 use alloc::string::ToString;
 use pathweave_units::PathId;
 
@@ -128,6 +128,7 @@ fn the_rate_has_a_floor_and_paces() {
         retransmit: false,
         inflight_packets: 1,
         inflight_bytes: 1_048,
+        egress: Egress::ONE,
     };
     let now = Time::from_us(1_000);
     timely.on_sent(now, &sent, &mut Host::new(1).cx());

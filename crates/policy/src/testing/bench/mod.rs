@@ -17,8 +17,8 @@ use super::host::Host;
 use super::report::{Report, SenderReport};
 use super::scenario::{AcksTell, Change, Overtaken, Scenario};
 use crate::{
-    ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy, PolicyEnv,
-    Want,
+    ControlFeedback, Egress, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy,
+    PolicyEnv, Want,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -402,6 +402,7 @@ impl<'a, P: Policy> Bench<'a, P> {
                 retransmit: attempt > 0,
                 inflight_packets: sender.flying.len() as u32,
                 inflight_bytes: sender.flying.len() as u64 * u64::from(scenario.env.mtu_wire_bytes),
+                egress: Egress::ONE,
             };
             match sender.policy.poll_send(now, &want, &mut sender.host.cx()) {
                 Grant::Send(path) => {

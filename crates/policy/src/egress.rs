@@ -1,0 +1,186 @@
+//! NIC ports: which of them lead to a receiver, and which are free now.
+
+use pathweave_units::PathId;
+
+/// The NIC ports of a host that lead to one receiver, at most 64. Path `p` leaves by the port at place `p % n` of the `n` that
+/// lead there; `p / n` is its *inner path*, which the ports share. Where that port does not work, the path leaves by one that does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortSet {
+    /// Bit i: port i leads to the receiver.
+    leading: u64,
+    /// Those of them that work; never none.
+    working: u64,
+}
+
+impl PortSet {
+    /// The only port of a host.
+    pub const ONE: PortSet = PortSet { leading: 1, working: 1 };
+
+    /// Ports that lead to a receiver, a bit each, and those of the host that work. Where none of the former works, all of them
+    /// count as working: what is known may be stale, and the retry limit ends what is truly dead.
+    ///
+    /// # Panics
+    /// No port leads there.
+    #[inline]
+    pub const fn new(leading: u64, working: u64) -> Self {
+        assert!(leading != 0, "no port leads to the receiver");
+        let both = leading & working;
+        PortSet { leading, working: if both == 0 { leading } else { both } }
+    }
+
+    /// The first `count` ports, all of which work. `count`: 1 to 64.
+    pub const fn first(count: u8) -> Self {
+        let all = u64::MAX >> (64 - count as u32);
+        PortSet::new(all, all)
+    }
+
+    /// Number of ports that lead to the receiver, whether they work or not.
+    #[inline]
+    pub const fn len(self) -> u32 {
+        self.leading.count_ones()
+    }
+
+    /// False: at least one port leads to the receiver.
+    pub const fn is_empty(self) -> bool {
+        false
+    }
+
+    /// Ports that lead to the receiver and work, a bit each.
+    #[inline]
+    pub const fn working(self) -> u64 {
+        self.working
+    }
+
+    /// Ports that lead to the receiver, a bit each.
+    pub const fn leading(self) -> u64 {
+        self.leading
+    }
+
+    #[inline]
+    const fn is_one(self) -> bool {
+        self.leading & (self.leading - 1) == 0
+    }
+
+    /// The port by which a packet on this path leaves.
+    #[inline]
+    pub const fn port_of(self, path: PathId) -> u8 {
+        if self.is_one() { self.leading.trailing_zeros() as u8 } else { self.port_of_several(path) }
+    }
+
+    const fn port_of_several(self, path: PathId) -> u8 {
+        let count = self.len();
+        let (inner, place) = (path.0 as u32 / count, path.0 as u32 % count);
+        let port = nth(self.leading, place);
+        if self.working >> port & 1 == 1 {
+            return port;
+        }
+        // What would leave by it is divided among the others.
+        nth(self.working, inner % self.working.count_ones())
+    }
+}
+
+/// The place of the `n`-th of the bits that are set.
+const fn nth(mut bits: u64, n: u32) -> u8 {
+    let mut passed = 0;
+    while passed < n {
+        bits &= bits - 1;
+        passed += 1;
+    }
+    bits.trailing_zeros() as u8
+}
+
+/// The NIC ports by which a packet may leave now.
+///
+/// A policy that spreads packets grants a path whose port is free where it can: [`Egress::settle`] moves a path to its like at a
+/// free port. A grant of a path whose port is busy waits for that port; a policy that keeps packets in order does so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Egress {
+    ports: PortSet,
+    /// Bit i: port i is free.
+    free: u64,
+}
+
+impl Egress {
+    /// One port, which is free.
+    pub const ONE: Egress = Egress { ports: PortSet::ONE, free: 1 };
+
+    /// Of the ports that lead to the receiver and work, those that are free, a bit each.
+    #[inline]
+    pub const fn new(ports: PortSet, free: u64) -> Self {
+        Egress { ports, free: free & ports.working }
+    }
+
+    /// The ports that lead to the receiver.
+    #[inline]
+    pub const fn ports(self) -> PortSet {
+        self.ports
+    }
+
+    /// Bit i: port i leads to the receiver, works and is free.
+    #[inline]
+    pub const fn free(self) -> u64 {
+        self.free
+    }
+
+    /// A packet on this path could leave now.
+    #[inline]
+    pub const fn is_free(self, path: PathId) -> bool {
+        self.free >> self.ports.port_of(path) & 1 == 1
+    }
+
+    /// `path` if its port is free or none is, else its inner path at a free port, if that is usable: at the next one in order
+    /// from the path's own.
+    #[inline]
+    pub fn settle(self, path: PathId, usable: impl Fn(PathId) -> bool) -> PathId {
+        if self.ports.is_one() || self.is_free(path) { path } else { self.move_to_free(path, usable) }
+    }
+
+    fn move_to_free(self, path: PathId, usable: impl Fn(PathId) -> bool) -> PathId {
+        let count = self.ports.len();
+        let (inner, place) = (u32::from(path.0) / count, u32::from(path.0) % count);
+        let like = (place + 1..place + count).filter_map(|place| {
+            let like = u16::try_from(inner * count + place % count).ok().map(PathId)?;
+            (self.is_free(like) && usable(like)).then_some(like)
+        });
+        like.into_iter().next().unwrap_or(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_take_the_ports_that_lead_there_in_turn() {
+        let nics = PortSet::new(0b1101, u64::MAX);
+        let ports: [u8; 6] = core::array::from_fn(|path| nics.port_of(PathId(path as u16)));
+        assert_eq!(ports, [0, 2, 3, 0, 2, 3]);
+        assert_eq!(PortSet::ONE.port_of(PathId(7)), 0);
+        assert_eq!(PortSet::new(0b100, u64::MAX).port_of(PathId(7)), 2);
+        assert_eq!(PortSet::first(64).port_of(PathId(130)), 2);
+    }
+
+    #[test]
+    fn paths_of_a_dead_port_are_divided_among_the_others() {
+        let nics = PortSet::new(0b111, 0b101);
+        let ports: [u8; 9] = core::array::from_fn(|path| nics.port_of(PathId(path as u16)));
+        // Paths 1, 4 and 7 are the first, second and third inner path of port 1.
+        assert_eq!(ports, [0, 0, 2, 0, 2, 2, 0, 0, 2]);
+        // With none alive all are tried.
+        assert_eq!(PortSet::new(0b110, 0b001).working(), 0b110);
+    }
+
+    #[test]
+    fn a_path_moves_to_its_like_at_a_free_port() {
+        let ports = PortSet::first(4);
+        let all = |_| true;
+        // Path 9 is inner path 2 of port 1.
+        assert_eq!(Egress::new(ports, 0b0010).settle(PathId(9), all), PathId(9));
+        assert_eq!(Egress::new(ports, 0b1101).settle(PathId(9), all), PathId(10));
+        assert_eq!(Egress::new(ports, 0b0001).settle(PathId(9), all), PathId(8));
+        assert_eq!(Egress::new(ports, 0b0101).settle(PathId(9), |path| path.0 < 9), PathId(8));
+        assert_eq!(Egress::new(ports, 0b0100).settle(PathId(9), |path| path.0 < 9), PathId(9), "it waits");
+        assert_eq!(Egress::new(ports, 0).settle(PathId(9), all), PathId(9), "no port is free");
+        assert_eq!(Egress::ONE.settle(PathId(9), all), PathId(9));
+    }
+}
