@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 
 use pathweave_heap::usage::thread_cpu_s;
 use pathweave_scenario::{Beginning, Estimate, Inspection, Loaded, Progress};
-use pathweave_sim::{Control, Monitor, SimSpec, Snapshot};
+use pathweave_sim::{Calibrate, Control, Monitor, SimSpec, Snapshot};
 
 /// CPU time after the first look in which a beginning says enough, seconds.
 const ENOUGH_S: f64 = 0.3;
@@ -37,7 +37,7 @@ fn speed() -> f64 {
 
 /// Makes the beginning of a run; nothing where it cannot be made.
 fn begin(spec: &SimSpec) -> Option<Beginning> {
-    let spec = SimSpec { threads: Some(NonZeroU16::MIN), calibrate: false, ..spec.clone() };
+    let spec = SimSpec { threads: Some(NonZeroU16::MIN), calibrate: Calibrate::Never, ..spec.clone() };
     let mut watch = Watch { began_s: thread_cpu_s(), seen: Vec::new(), cut: false };
     pathweave_scenario::run(&spec, &mut watch).ok()?;
     // At first much memory is touched for the first time.

@@ -320,6 +320,9 @@ impl Engine<'_> {
             if spread.is_random() {
                 let packet = f64::from(self.sizes.packet_bytes());
                 wait = collisions(span, packet, links);
+                if self.models[usize::from(service.group)].recovery.is_some() {
+                    self.marks.sprayed_at_random(wire, span, links);
+                }
             }
             if spread.is_by_capacity() {
                 self.marks.sprayed(wire, span, links);

@@ -22,9 +22,27 @@ const MANY: f64 = 0.01;
 /// Queue pairs a message from which on rate controls by notifications disturb each other.
 const MANY_QUEUE_PAIRS: u16 = 8;
 
+/// How full links are from which on packets that are sprayed at random meet queues that mark.
+const MARKING: f64 = 0.4;
+/// Idle times of the paths of flows at one port, in relation, from which on delay does not mean the same to them.
+const UNEQUAL: f64 = 1.5;
+
 /// What was seen in a run.
 #[derive(Debug)]
 pub(crate) struct Marks {
+    /// Tasks wait for messages.
+    closed: bool,
+    /// In such a run a host receives from several others, which meet there as soon as they are out of step.
+    drifts: bool,
+    /// Some rate control increases by timers.
+    by_timers: bool,
+    /// It had to.
+    slowed: bool,
+    /// Bytes that were sprayed at random under it, and those over links full enough for marks.
+    at_random: f64,
+    marked: f64,
+    shared: bool,
+    unequal: bool,
     single_paths: bool,
     divided: bool,
     pause_above: f64,
@@ -48,7 +66,21 @@ impl Marks {
             model.recovery.is_some() && scheme.queue_pairs >= MANY_QUEUE_PAIRS
         };
         let pfc = &spec.switch.pfc;
+        let closed = spec.graph.has_dependencies();
+        let mut senders = vec![None; spec.topology.hosts() as usize];
+        let mut several = |message: &pathweave_workload::Message| {
+            let sender = *senders[message.dst.index()].get_or_insert(message.src);
+            sender != message.src
+        };
         Marks {
+            closed,
+            drifts: closed && messages.iter().any(&mut several),
+            by_timers: models.iter().any(|model| model.recovery.is_some()),
+            slowed: false,
+            at_random: 0.0,
+            marked: 0.0,
+            shared: false,
+            unequal: false,
             single_paths: models.iter().any(|model| model.spread.is_single()),
             divided: open && spec.groups.iter().zip(models).any(divided),
             // Of a free buffer.
@@ -72,6 +104,10 @@ impl Marks {
     pub(crate) fn look(&mut self, now: Time, resource: ResourceId, limited: u32, demand: f64) {
         let crowded = limited > 0 && demand > CROWDED;
         self.incast |= crowded && limited > MOST_SENDERS;
+        if limited >= 2 {
+            self.slowed |= self.by_timers;
+            self.shared |= self.single_paths;
+        }
         if !self.single_paths || self.crowded {
             return;
         }
@@ -91,6 +127,25 @@ impl Marks {
     /// A message was lost.
     pub(crate) fn lost(&mut self) {
         self.lost = true;
+    }
+
+    /// Whether idle times of paths are asked for.
+    pub(crate) fn compares_paths(&self) -> bool {
+        !self.unequal && self.closed
+    }
+
+    /// Flows that share a port have such idle times of their paths.
+    pub(crate) fn paths(&mut self, bases: impl Iterator<Item = u64>) {
+        let (mut least, mut most) = (u64::MAX, 0);
+        bases.for_each(|base| (least, most) = (least.min(base), most.max(base)));
+        self.unequal |= most as f64 > UNEQUAL * least as f64;
+    }
+
+    /// A message of so many bytes was sprayed at random under a rate control by notifications.
+    pub(crate) fn sprayed_at_random(&mut self, bytes: f64, span: f64, links: [(Gauge, f64); 2]) {
+        let full = links.iter().any(|(gauge, crossed)| *crossed > MARKING * gauge.capacity * span);
+        self.at_random += bytes;
+        self.marked += if full { bytes } else { 0.0 };
     }
 
     /// A message of so many bytes was sprayed for `span` picoseconds, in which so many bytes crossed each of these links.
@@ -116,6 +171,22 @@ impl Marks {
             ),
             (self.divided, "messages over 8 queue pairs or more come at random under DCQCN or TIMELY"),
             (full, "links between switches are more than 97 % full under a scheme that avoids full ones"),
+            (
+                self.closed && (self.slowed || self.marked > MANY * self.at_random),
+                "rates that are cut by notifications get faster by timers, and what waits for them is late",
+            ),
+            (
+                self.closed && self.shared,
+                "flows of single paths meet, and what waits for them begins later each time",
+            ),
+            (
+                self.drifts,
+                "several hosts send to one in turn: packets get out of step and meet there, flows stay in step",
+            ),
+            (
+                self.unequal,
+                "flows of unlike idle times share a port: rate controls by delay do not share it evenly",
+            ),
             (paused, "queues reach the threshold at which switches pause their senders"),
             (self.lost, "messages are lost on links that fail; hosts would send them again after a timeout"),
         ];

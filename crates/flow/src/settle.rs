@@ -38,6 +38,10 @@ impl Engine<'_> {
             self.queues[at].note(limited, solver.load(resource));
             if network.at_switch[at] {
                 self.marks.look(now, resource, limited, solver.demand(resource));
+                if limited >= 2 && self.marks.compares_paths() {
+                    let services = solver.users(resource).filter_map(|flow| services[flow as usize].as_ref());
+                    self.marks.paths(services.map(|service| service.base.as_ps()));
+                }
             }
         }
     }

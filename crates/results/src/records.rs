@@ -123,20 +123,43 @@ pub struct RunInfo {
     pub ended_detail: String,
 }
 
-/// How far a run of flows is from packets, measured on a run of packets of its beginning. One number was fitted on the messages
-/// of its first half; errors are those of the others.
+/// How far a run of flows is from packets, measured on a run of packets of its beginning. Where one number was fitted on the
+/// messages of its first half, errors are those of the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
     /// Simulated time of the run of packets, picoseconds.
     pub prefix_ps: u64,
-    /// Share of the capacity of links that is used, as fitted.
-    pub efficiency: f64,
-    /// Messages that were held out of the fit.
+    /// Share of the capacity of links that is used, as fitted; `None` where nothing was fitted.
+    pub efficiency: Option<f64>,
+    /// Messages whose errors these are.
     pub held_out: u64,
+    /// When as many messages were over with flows as with packets at the end of these, or the time of jobs where all was run,
+    /// over the same with packets, less 1; `None` where a number was fitted.
+    pub time_error: Option<f64>,
     /// Of these, the mean completion time with flows over that with packets, less 1.
     pub mean_error: f64,
     /// The same of the 99th percentile.
     pub p99_error: f64,
+}
+
+impl Calibration {
+    fn label(&self) -> String {
+        let Calibration { prefix_ps, held_out, .. } = self;
+        let span = Quantity::TimeNs.show(*prefix_ps as f64 / 1e3);
+        let [mean, p99, time] =
+            [self.mean_error, self.p99_error, self.time_error.unwrap_or(0.0)].map(|error| 100.0 * error);
+        match self.efficiency {
+            Some(efficiency) => format!(
+                "calibrated on {span} of packets (links used to {:.1} %), error on {held_out} messages held out: \
+                 mean {mean:+.1} %, P99 {p99:+.1} %",
+                100.0 * efficiency
+            ),
+            None => format!(
+                "measured on {span} of packets, error on {held_out} messages: time {time:+.1} %, mean {mean:+.1} %, \
+                 P99 {p99:+.1} %"
+            ),
+        }
+    }
 }
 
 impl RunInfo {
@@ -153,14 +176,7 @@ impl RunInfo {
                     self.stands_for.map(|ranks| format!("; each rank stands for {ranks} that are alike"));
                 let calibrated = match &self.calibration {
                     None => "uncalibrated".to_owned(),
-                    Some(Calibration { prefix_ps, efficiency, held_out, mean_error, p99_error }) => format!(
-                        "calibrated on {} of packets (links used to {:.1} %), error on {held_out} messages held out: \
-                         mean {:+.1} %, P99 {:+.1} %",
-                        Quantity::TimeNs.show(*prefix_ps as f64 / 1e3),
-                        100.0 * efficiency,
-                        100.0 * mean_error,
-                        100.0 * p99_error
-                    ),
+                    Some(calibration) => calibration.label(),
                 };
                 format!("fidelity: flow, {calibrated}{}", folded.unwrap_or_default())
             }

@@ -73,7 +73,10 @@ described! {
         pub label: String,
         /// With "flow": reasons why the run is outside of what the model was measured for; empty if there are none.
         pub outside: Vec<String>,
-        /// With "flow" and a run of packets of its beginning: error of the mean completion time of messages held out, 0.01 for 1 %.
+        /// With "flow" that is measured on packets of its beginning because it shows signs that it is outside: error of the time by
+        /// which as many messages are over, or of the time of jobs where that is all of it; 0.01 for 1 %.
+        pub time_error: Option<f64>,
+        /// With "flow" and a run of packets of its beginning: error of the mean completion time of the messages it was measured on.
         pub mean_error: Option<f64>,
         /// The same of the 99th percentile.
         pub p99_error: Option<f64>,
@@ -240,6 +243,7 @@ impl Summary {
                 fidelity: info.fidelity,
                 label: info.label(),
                 outside: info.outside.clone(),
+                time_error: info.calibration.and_then(|calibration| calibration.time_error),
                 mean_error: info.calibration.map(|calibration| calibration.mean_error),
                 p99_error: info.calibration.map(|calibration| calibration.p99_error),
                 stands_for: info.stands_for.map(u64::from),

@@ -30,9 +30,9 @@ type Packets = Option<(u64, bool)>;
 /// Runs flows over links of which as much is used as a run of packets shows. One that is interrupted while it is measured ends
 /// there, with no message on its way.
 pub(crate) fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
-    let mut watch = Watch { monitor: &mut *monitor, stopped: false };
+    let mut watch = Watch::new(&mut *monitor);
     let measured = measure(spec, &mut watch)?;
-    if watch.stopped {
+    if watch.was_stopped() {
         let first = StopConfig { max_events: Some(1), ..spec.stop };
         let nothing = SimSpec { stop: first, ..spec.clone() };
         let mut result = pathweave_flow::run(&nothing, Efficiency::WHOLE, monitor)?;
@@ -78,9 +78,18 @@ fn measure(
 }
 
 /// Asks the monitor of the whole whether to go on. How far the beginning is says nothing of the whole, so that is shown as none.
-struct Watch<'m> {
+pub(crate) struct Watch<'m> {
     monitor: &'m mut dyn Monitor,
     stopped: bool,
+}
+
+impl<'m> Watch<'m> {
+    pub(crate) fn new(monitor: &'m mut dyn Monitor) -> Self {
+        Watch { monitor, stopped: false }
+    }
+    pub(crate) fn was_stopped(&self) -> bool {
+        self.stopped
+    }
 }
 
 impl Monitor for Watch<'_> {
@@ -146,8 +155,9 @@ impl Prefix {
         let Some(held_out) = self.times(efficiency, true, watch)? else { return Ok(None) };
         let calibration = Calibration {
             prefix_ps: self.spec.stop.until.map_or(0, Duration::as_ps),
-            efficiency,
+            efficiency: Some(efficiency),
             held_out: held_out.flows.len() as u64,
+            time_error: None,
             mean_error: held_out.mean_error(),
             p99_error: held_out.p99_error(),
         };

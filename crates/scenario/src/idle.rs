@@ -74,9 +74,9 @@ impl Notes {
 
     fn of_run(&mut self, scenario: &Scenario, graph: &MessageGraph) {
         let run = &scenario.run;
-        let calibrates = run.calibrate != Calibrate::Off;
+        let calibrates = run.calibrate == Calibrate::Prefix;
         match run.fidelity {
-            Fidelity::Packet if calibrates => {
+            Fidelity::Packet if run.calibrate != Calibrate::Auto => {
                 self.add(
                     "run",
                     &["calibrate"],

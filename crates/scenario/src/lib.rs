@@ -4,6 +4,7 @@ mod acks;
 mod calibrate;
 pub mod catalogue;
 pub mod convert;
+mod doubt;
 mod estimate;
 mod expand;
 mod fold;

@@ -98,7 +98,7 @@ impl Loaded {
             partition,
             verify: scenario.run.verify,
             fidelity: scenario.run.fidelity.to_sim(),
-            calibrate: scenario.run.calibrate == Calibrate::Prefix,
+            calibrate: scenario.run.calibrate.to_sim(),
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };
         self.check_followed(spec.graph.messages().len())?;

@@ -2,9 +2,9 @@
 
 use pathweave_flow::Efficiency;
 use pathweave_results::RunResult;
-use pathweave_sim::{Fidelity, Monitor, SimError, SimSpec, Simulation};
+use pathweave_sim::{Calibrate, Fidelity, Monitor, SimError, SimSpec, Simulation};
 
-use crate::calibrate;
+use crate::{calibrate, doubt};
 
 /// Runs a spec to its end, with packets or with flows as it says. Wall time and the CPU time of the calling thread are for
 /// the caller to add.
@@ -14,8 +14,11 @@ use crate::calibrate;
 pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
     match spec.fidelity {
         Fidelity::Packet => pathweave_sim::run(spec, monitor),
-        Fidelity::Flow if spec.calibrate => calibrate::run(spec, monitor),
-        Fidelity::Flow => pathweave_flow::run(spec, Efficiency::WHOLE, monitor),
+        Fidelity::Flow => match spec.calibrate {
+            Calibrate::Always => calibrate::run(spec, monitor),
+            Calibrate::InDoubt => doubt::run(spec, monitor),
+            Calibrate::Never => pathweave_flow::run(spec, Efficiency::WHOLE, monitor),
+        },
     }
 }
 

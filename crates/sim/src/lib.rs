@@ -66,7 +66,7 @@ pub use pathweave_results::{Fidelity, Role};
 pub use ranks::{InProcess, Ranks};
 pub use runner::{RankSimulation, Simulation, run};
 pub use spec::{
-    Blame, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec, StopConfig,
+    Blame, Calibrate, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec, StopConfig,
     USUAL_TASK_NOTIFICATION, Verb,
 };
 pub use tap::{Arrival, Tap};

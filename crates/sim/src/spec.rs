@@ -56,10 +56,22 @@ pub struct SimSpec {
     pub verify: bool,
     /// What moves through the network.
     pub fidelity: Fidelity,
-    /// With [`Fidelity::Flow`]: packets of the beginning tell how far flows are from packets.
-    pub calibrate: bool,
+    /// With [`Fidelity::Flow`]: when packets of the beginning tell how far flows are from packets.
+    pub calibrate: Calibrate,
     /// The scenario this came from, for its records.
     pub scenario_toml: String,
+}
+
+/// When a run of flows is measured on packets of its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Calibrate {
+    /// It is not.
+    #[default]
+    Never,
+    /// Where the run shows signs that it is outside of what flows are good for.
+    InDoubt,
+    /// Before it is run, and links are used as much as packets used them.
+    Always,
 }
 
 impl SimSpec {
@@ -83,7 +95,7 @@ impl SimSpec {
             partition: None,
             verify: false,
             fidelity: Fidelity::Packet,
-            calibrate: false,
+            calibrate: Calibrate::Never,
             scenario_toml: String::new(),
         }
     }

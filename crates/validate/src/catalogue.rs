@@ -19,6 +19,8 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 
 const PEERS: &str = "peers.toml";
 const CASES: &str = "cases";
+/// What cases are beside that compare flows with packets; by it they are asked for.
+pub const PACKETS: &str = "packets";
 const SCENARIOS: &str = "scenarios";
 
 /// The cases there are.
@@ -133,7 +135,9 @@ impl Catalogue {
             });
         }
         // Laws first: where they do not hold, the rest says little.
-        cases.sort_by_key(|case| (case.peer().map(str::to_owned), case.name.clone()));
+        cases.sort_by_key(|case| {
+            (case.peer().map(str::to_owned), case.file.packets.is_some(), case.name.clone())
+        });
         Ok(Catalogue { peers, cases })
     }
 
@@ -152,12 +156,20 @@ impl Catalogue {
     /// # Errors
     /// If a name is neither.
     pub fn select(&self, names: &[String], quick: bool) -> Result<Vec<&Case>, ValidateError> {
-        let known =
-            || self.cases.iter().map(|case| case.name.as_str()).chain(self.peers.keys().map(String::as_str));
+        let known = || {
+            self.cases
+                .iter()
+                .map(|case| case.name.as_str())
+                .chain(self.peers.keys().map(String::as_str))
+                .chain([PACKETS])
+        };
         if let Some(name) = names.iter().find(|name| !known().any(|known| known == name.as_str())) {
             return Err(unknown("case or peer", name, known()));
         }
-        let is = |case: &Case, name: &String| case.name == *name || case.peer() == Some(name.as_str());
+        let is = |case: &Case, name: &String| {
+            let group = case.peer().or(case.file.packets.is_some().then_some(PACKETS));
+            case.name == *name || group == Some(name.as_str())
+        };
         let wanted = |case: &&Case| names.is_empty() || names.iter().any(|name| is(case, name));
         Ok(self.cases.iter().filter(wanted).filter(|case| !quick || case.file.quick).collect())
     }
@@ -174,7 +186,7 @@ impl Case {
         match (&self.file.theirs, &self.file.law) {
             (Some(theirs), _) => &theirs.peer,
             (None, Some(law)) => law.name(),
-            (None, None) => "nothing",
+            (None, None) => PACKETS,
         }
     }
 
@@ -184,8 +196,14 @@ impl Case {
     /// # Errors
     /// If the scenario is wrong.
     pub fn load(&self, seed: u64, more: &Table) -> Result<Loaded, ValidateError> {
+        let several = self.file.packets.as_ref().and_then(|packets| packets.schemes.first());
+        self.load_under(several.unwrap_or(&self.file.scheme), seed, more)
+    }
+
+    /// The same with a scheme that the case does not name.
+    pub(crate) fn load_under(&self, scheme: &str, seed: u64, more: &Table) -> Result<Loaded, ValidateError> {
         let fields = self.file.set.iter().chain(more).map(|(key, value)| format!("{key}={value}"));
-        let set = [format!("scheme={}", self.file.scheme)].into_iter().chain(fields).collect();
+        let set = [format!("scheme={scheme}")].into_iter().chain(fields).collect();
         let changes = Changes { set, seed: Some(seed), ..Changes::default() };
         Loaded::parse(&self.text, &self.source, self.base_dir.clone(), &changes)
             .map_err(|findings| ValidateError::Scenario { case: self.name.clone(), findings })
@@ -213,9 +231,22 @@ fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, Va
 
 /// What types cannot say of a case.
 fn check(file: &CaseFile, peers: &BTreeMap<String, Peer>) -> Result<(), String> {
-    match (&file.theirs, &file.law) {
-        (Some(_), Some(_)) => return Err("has both `theirs` and `law`; give one".to_owned()),
-        (None, None) => return Err("has neither `theirs` nor `law`; give one".to_owned()),
+    let references =
+        [("theirs", file.theirs.is_some()), ("law", file.law.is_some()), ("packets", file.packets.is_some())];
+    let given: Vec<&str> = references.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+    match given[..] {
+        [_] => {}
+        [] => return Err("has none of `theirs`, `law` and `packets`; give one".to_owned()),
+        [a, b, ..] => return Err(format!("has both `{a}` and `{b}`; give one")),
+    }
+    match (&file.packets, file.scheme.is_empty()) {
+        (Some(packets), true) if packets.schemes.is_empty() => {
+            return Err("packets.schemes is empty: give a scheme or more".to_owned());
+        }
+        (Some(_), false) => {
+            return Err("has both `scheme` and `packets`, whose `schemes` says it; give one".to_owned());
+        }
+        (None, true) => return Err("has no `scheme`".to_owned()),
         _ => {}
     }
     file.law.as_ref().map_or(Ok(()), Law::check)?;

@@ -27,7 +27,7 @@ pub struct Row {
 }
 
 impl Row {
-    fn new(figure: &str, unit: &'static str, ours: f64, theirs: f64, band: Option<Band>) -> Self {
+    pub(crate) fn new(figure: &str, unit: &'static str, ours: f64, theirs: f64, band: Option<Band>) -> Self {
         let ratio = ours / theirs;
         let holds = band.is_none_or(|band| band.holds(ratio));
         Row { figure: figure.to_owned(), unit, ours, theirs, ratio, band, holds }
@@ -37,7 +37,7 @@ impl Row {
 /// The runs of a case, or of an experiment of it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Trial {
-    /// What the experiment changes; `None`: the case itself.
+    /// What the experiment changes, or the scheme beside packets; `None`: the case itself.
     pub title: Option<String>,
     /// The figures.
     pub rows: Vec<Row>,
@@ -47,6 +47,9 @@ pub struct Trial {
     pub cpu_s: f64,
     /// Completion times of ours, microseconds.
     pub ours: Option<Figures>,
+    /// Why flows say of themselves that they are outside of the model, beside packets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<String>,
 }
 
 impl Trial {

@@ -30,7 +30,8 @@ pub struct CaseFile {
     /// More of it, where a reader needs that.
     #[serde(default)]
     pub about: String,
-    /// The scheme of pathweave: a built-in one, or one that the scenario defines.
+    /// The scheme of pathweave: a built-in one, or one that the scenario defines. Those beside packets have several of their own.
+    #[serde(default)]
     pub scheme: String,
     /// The traffic, in a word: "incast", "websearch".
     pub traffic: String,
@@ -52,6 +53,8 @@ pub struct CaseFile {
     pub theirs: Option<Theirs>,
     /// What is exact by arithmetic.
     pub law: Option<Law>,
+    /// Flows are compared with packets.
+    pub packets: Option<Packets>,
     /// How far the ratio of ours and theirs may be from 1.
     #[serde(default)]
     pub band: Bands,
@@ -61,6 +64,14 @@ pub struct CaseFile {
     /// Runs that isolate causes.
     #[serde(default)]
     pub experiment: Vec<Experiment>,
+}
+
+/// Runs without packets beside runs with them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Packets {
+    /// Under each of these schemes.
+    pub schemes: Vec<String>,
 }
 
 fn one() -> NonZeroU32 {

@@ -77,6 +77,10 @@ fn section(case: &Case, outcome: &Outcome) -> String {
         escape(&file.title),
         escape(&file.about)
     );
+    if file.packets.is_some() {
+        text.push_str(&by_scheme(outcome));
+        return text;
+    }
     for trial in &outcome.trials {
         text.push_str(&figures(case, trial));
     }
@@ -114,6 +118,38 @@ fn section(case: &Case, outcome: &Outcome) -> String {
         );
     }
     text
+}
+
+/// Flows beside packets: a row a scheme and figure.
+fn by_scheme(outcome: &Outcome) -> String {
+    let mut text = "<table><tr><th>scheme</th><th></th><th class=\"n\">packets</th><th class=\"n\">flows</th><th class=\"n\">ratio\
+                    </th><th>band</th><th>outside of the model</th></tr>\n"
+        .to_owned();
+    for trial in &outcome.trials {
+        let scheme = escape(trial.title.as_deref().unwrap_or_default());
+        if let Some(wrong) = &trial.wrong {
+            let _ = writeln!(
+                text,
+                "<tr><td>{scheme}</td><td class=\"no\" colspan=\"6\">{}</td></tr>",
+                escape(wrong)
+            );
+        }
+        for (index, row) in trial.rows.iter().enumerate() {
+            let class = if row.holds { "yes" } else { "no" };
+            let outside = if index == 0 { escape(&trial.outside.join("; ")) } else { String::new() };
+            let _ = writeln!(
+                text,
+                "<tr><td>{scheme}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n {class}\">{}</td>\
+                 <td>{}</td><td>{outside}</td></tr>",
+                escape(&row.figure),
+                show(row, row.theirs),
+                show(row, row.ours),
+                ratio(row),
+                band(row),
+            );
+        }
+    }
+    text + "</table>\n"
 }
 
 fn figures(case: &Case, trial: &Trial) -> String {

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use pathweave_results::escape;
 
+use crate::catalogue::PACKETS;
 use crate::figures::Curve;
 use crate::judge::{Outcome, Row};
 
@@ -44,7 +45,11 @@ pub(crate) fn overview(outcomes: &[Outcome]) -> String {
             middle + 4.5,
             NAMES + FIELD
         );
-        for row in outcome.rows() {
+        // Of all schemes where they are what is compared.
+        let several = outcome.trials.iter().filter(|_| outcome.beside == PACKETS);
+        let several = several.filter_map(|trial| trial.rows.first());
+        let rows = outcome.rows().iter().filter(|_| outcome.beside != PACKETS);
+        for row in rows.chain(several) {
             body.push_str(&mark(row, x(row.ratio), middle, class));
         }
         if outcome.rows().is_empty() {

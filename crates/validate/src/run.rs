@@ -35,6 +35,9 @@ pub fn runs(
     experiments: bool,
     make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
 ) -> Result<Outcome, Missed> {
+    if let Some(packets) = &case.file.packets {
+        return Ok(Outcome::new(case, crate::packets::trials(case, packets, make)?));
+    }
     let mut trials = vec![trial(case, None, make)?];
     for experiment in case.file.experiment.iter().filter(|_| experiments) {
         trials.push(trial(case, Some(experiment), make)?);

@@ -16,7 +16,12 @@ fn every_case_has_a_scenario_that_can_be_run() {
     for case in catalogue.cases() {
         let name = &case.name;
         names.push(name);
-        assert!(case.peer().is_some() || name.starts_with("law-"), "{name}: laws come first in every list");
+        let begins = match (&case.file.law, &case.file.packets) {
+            (Some(_), _) => "law-",
+            (None, Some(_)) => "flow-",
+            (None, None) => "",
+        };
+        assert!(name.starts_with(begins), "{name}: what it is beside shows in its name");
         let nothing = Table::new();
         for set in case.file.experiment.iter().map(|experiment| &experiment.set).chain([&nothing]) {
             case.load(1, set).unwrap_or_else(|why| panic!("{name}: {why}"));

@@ -10,8 +10,8 @@ use pathweave_heap::usage;
 use pathweave_results::{EndReason, RunResult};
 use pathweave_scenario::Loaded;
 use pathweave_validate::{
-    Case, Catalogue, Missed, Outcome as Verdict, Peer, Settings, Stat, Trial, ValidateError, html, load_all,
-    runs,
+    Case, Catalogue, Missed, Outcome as Verdict, PACKETS, Peer, Settings, Stat, Tally, Trial, ValidateError,
+    cell, html, load_all, markdown, runs,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -68,6 +68,8 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<Outcome, Failure> {
     check(&args.out)?;
     let [outcomes_file, page_file] = [OUTCOMES, PAGE].map(|name| Output::create(&args.out.join(name)));
     let (outcomes_file, page_file) = (outcomes_file?, page_file?);
+    let has_flows = cases.iter().any(|case| case.file.packets.is_some());
+    let flows_file = has_flows.then(|| Output::create(&args.out.join(FLOWS))).transpose()?;
     if args.cases.is_none() {
         catalogue.lay_out(&args.out.join(INPUTS)).map_err(failure)?;
     }
@@ -86,6 +88,10 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<Outcome, Failure> {
     let page = html(&catalogue, &cases, &verdicts, &settings);
     outcomes_file.write(|out| out.write_all(outcomes.as_bytes()))?;
     page_file.write(|out| out.write_all(page.as_bytes()))?;
+    let flows = markdown(&cases, &verdicts);
+    if let Some(file) = flows_file {
+        file.write(|out| out.write_all(flows.as_bytes()))?;
+    }
     if args.json {
         terminal::out(&outcomes);
     } else {
@@ -112,6 +118,8 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<Outcome, Failure> {
 
 const PAGE: &str = "index.html";
 const OUTCOMES: &str = "outcomes.json";
+/// The table of flows beside packets, for docs/flow-fidelity.md.
+const FLOWS: &str = "flows.md";
 /// The folder of files that scenarios of the program's own cases name.
 const INPUTS: &str = "inputs";
 /// By which a page is known to be ours.
@@ -143,7 +151,7 @@ fn check(out: &Path) -> Result<(), Failure> {
                 let name = name.to_string_lossy();
                 // What a call that was killed leaves.
                 let partial =
-                    [PAGE, OUTCOMES].iter().any(|file| name.starts_with(&format!(".{file}.partial-")));
+                    [PAGE, OUTCOMES, FLOWS].iter().any(|file| name.starts_with(&format!(".{file}.partial-")));
                 if name != INPUTS && !partial {
                     return Err(not_ours(
                         out,
@@ -228,8 +236,9 @@ fn make(
 
 /// What a case takes, in any unit: what its peer took, with the experiments.
 fn cost(case: &Case) -> f64 {
-    case.file.theirs.as_ref().map_or(1.0, |theirs| theirs.cpu_s.max(1.0))
-        * (1 + case.file.experiment.len()) as f64
+    let schemes = case.file.packets.as_ref().map_or(1, |packets| packets.schemes.len());
+    let one = case.file.theirs.as_ref().map_or(1.0, |theirs| theirs.cpu_s.max(1.0));
+    one * (schemes + case.file.experiment.len()) as f64
 }
 
 fn command(args: &ValidateArgs) -> String {
@@ -251,25 +260,35 @@ fn table(verdicts: &[Verdict]) -> String {
     text.push_str("   CPU\n");
     let mut beside = "";
     for verdict in verdicts {
+        let by_scheme = is_by_scheme(verdict);
         if verdict.beside != beside {
             beside = &verdict.beside;
-            text.push_str(&format!("{beside}\n"));
+            text.push_str(&if by_scheme { schemes_line(verdict) } else { format!("{beside}\n") });
         }
         text.push_str(&format!("  {:w$}", verdict.case, w = NAMES - 2));
         if verdict.case.chars().count() > NAMES - 2 {
             text.push_str(&format!("\n{:NAMES$}", ""));
         }
-        for stat in Stat::ALL {
+        if by_scheme {
+            verdict.trials.iter().for_each(|trial| text.push_str(&format!(" {:>7}", cell(trial))));
+        }
+        for stat in Stat::ALL.iter().filter(|_| !by_scheme) {
             let row = verdict.rows().iter().find(|row| row.figure == stat.name());
             let cell = row
                 .map_or(String::new(), |row| format!("{:.3}{}", row.ratio, if row.holds { "" } else { "!" }));
             text.push_str(&format!(" {cell:>7}"));
         }
-        text.push_str(&verdict.cpu_ratio.map_or("      ".to_owned(), |ratio| format!(" {ratio:>5.0}")));
+        if !by_scheme {
+            text.push_str(&verdict.cpu_ratio.map_or("      ".to_owned(), |ratio| format!(" {ratio:>5.0}")));
+        }
         text.push_str(if verdict.holds { "" } else { "  out of band" });
         text.truncate(text.trim_end().len());
         text.push('\n');
         text.push_str(&complaints(verdict));
+    }
+    if verdicts.iter().any(is_by_scheme) {
+        let says = format!("flows beside packets, error of the time in %, * marked: {}", Tally::of(verdicts));
+        text.push_str(&format!("{}\n", terminal::wrapped(&says, "", "  ")));
     }
     let out = verdicts.iter().filter(|verdict| !verdict.holds).count();
     text.push_str(&match out {
@@ -277,6 +296,17 @@ fn table(verdicts: &[Verdict]) -> String {
         out => format!("{out} of {} cases are out of their bands\n", verdicts.len()),
     });
     text
+}
+
+/// Its trials are one a scheme, beside packets.
+fn is_by_scheme(verdict: &Verdict) -> bool {
+    verdict.beside == PACKETS
+}
+
+fn schemes_line(verdict: &Verdict) -> String {
+    let schemes = verdict.trials.iter().map(|trial| trial.title.as_deref().unwrap_or_default());
+    let columns: String = schemes.map(|scheme| format!(" {scheme:>7}")).collect();
+    format!("{:NAMES$}{columns}\n", verdict.beside)
 }
 
 /// What is wrong with a case, a paragraph each.

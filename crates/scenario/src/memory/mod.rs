@@ -12,12 +12,14 @@ mod ways;
 use std::num::NonZeroU16;
 
 use pathweave_results::FlowFile;
-use pathweave_sim::{Fidelity, Footprint, RouteChoice, SimSpec, Sizes, records_can_be_written_singly};
+use pathweave_sim::{
+    Calibrate, Fidelity, Footprint, RouteChoice, SimSpec, Sizes, records_can_be_written_singly,
+};
 use pathweave_topo::Routing;
 use pathweave_units::Time;
 use serde::Serialize;
 
-use crate::calibrate;
+use crate::{calibrate, doubt};
 use open::Open;
 use ways::Ways;
 
@@ -105,7 +107,11 @@ impl Memory {
     ) -> Self {
         if spec.fidelity == Fidelity::Flow {
             let flows = flows::memory(spec, footprint, routes(spec, routing), process);
-            let packets = calibrate::of_packets(spec).filter(|_| spec.calibrate);
+            let packets = match spec.calibrate {
+                Calibrate::Never => None,
+                Calibrate::InDoubt => doubt::may_be_measured(spec).then(|| doubt::of_packets(spec)),
+                Calibrate::Always => calibrate::of_packets(spec),
+            };
             return match packets {
                 None => flows,
                 Some(packets) => flows::measured(

@@ -14,9 +14,10 @@ pub struct RunConfig {
     /// in a fraction of the time and with an error that docs/flow-fidelity.md tells.
     #[serde(skip_serializing_if = "Fidelity::is_packet")]
     pub fidelity: Fidelity,
-    /// Whether a run of flows is measured on packets: "off" (default); or "prefix", its beginning is run with packets, too,
-    /// for some seconds: one number is fitted on half of the messages, and the error on the others is in the label.
-    #[serde(skip_serializing_if = "Calibrate::is_off")]
+    /// When a run of flows is measured on packets of its beginning: "auto" (default), where it shows signs that it is outside of
+    /// the model, for some tenths of a second: it is inside, or outside, as that measures; "prefix", always, for some seconds:
+    /// one number is fitted on half of the messages, and the error on the others is in the label; "off", never.
+    #[serde(skip_serializing_if = "Calibrate::is_auto")]
     pub calibrate: Calibrate,
     /// Ranks of collectives and training jobs ("collective", "simai", "transformer") in a run of flows that the network and the
     /// job treat alike: "auto" (default) runs them once where there are more than 4 million messages and computations, "always"
@@ -43,20 +44,30 @@ pub struct RunConfig {
     pub verify: bool,
 }
 
-/// Whether a run of flows is measured on packets.
+/// When a run of flows is measured on packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Calibrate {
-    /// It is not.
+    /// Where it shows signs that it is outside of the model.
     #[default]
+    Auto,
+    /// Never.
     Off,
-    /// On packets of its beginning.
+    /// Always, and links are used as packets of its beginning used them.
     Prefix,
 }
 
 impl Calibrate {
-    fn is_off(&self) -> bool {
-        *self == Calibrate::Off
+    /// The same, as engines take it.
+    pub fn to_sim(self) -> pathweave_sim::Calibrate {
+        match self {
+            Calibrate::Auto => pathweave_sim::Calibrate::InDoubt,
+            Calibrate::Off => pathweave_sim::Calibrate::Never,
+            Calibrate::Prefix => pathweave_sim::Calibrate::Always,
+        }
+    }
+    fn is_auto(&self) -> bool {
+        *self == Calibrate::Auto
     }
 }
 

@@ -1,0 +1,155 @@
+//! A run of flows that shows signs that it is outside of the model, measured on packets of its beginning.
+//!
+//! Packets of the beginning are simulated, as many as [`EVENTS`] allow. What is compared is how far flows and packets are, and what
+//! the same messages took. A run whose error is small is inside after all; one whose error is not, or of which too little
+//! could be measured, stays outside, and says by how much.
+
+use pathweave_flow::Efficiency;
+use pathweave_results::{Calibration, EndReason, FlowRecord, RunResult, percentile};
+use pathweave_sim::{Fidelity, Monitor, ObserveConfig, SimError, SimSpec, StopConfig};
+use pathweave_units::Duration;
+
+use crate::calibrate::Watch;
+
+/// Events of the run of packets: some tenths of a second of one core.
+const EVENTS: u64 = 3_000_000;
+/// Messages and hosts of a run that is measured: more take longer to set up than to measure.
+const MOST_MESSAGES: usize = 500_000;
+const MOST_HOSTS: u32 = 4_096;
+/// Messages of a run without dependencies that is measured. More of them, which begin at many times, are in the mean what
+/// the model was measured for.
+const MOST_LOOSE: usize = 5_000;
+/// Messages without which nothing can be said.
+const FEWEST: usize = 8;
+/// Part of the messages of a run that says something of the rest.
+const ENOUGH: f64 = 0.2;
+/// Error of a whole run that is inside of the model.
+const INSIDE: f64 = 0.03;
+/// Error of a beginning after which the whole may be taken to be inside.
+const INSIDE_SO_FAR: f64 = 0.02;
+/// Error of the mean time of messages of jobs: what counts of them is when they are over.
+const INSIDE_OF_JOBS: f64 = 0.1;
+
+/// Whether packets tell of a run in doubt.
+pub(crate) fn may_be_measured(spec: &SimSpec) -> bool {
+    let messages = spec.graph.messages().len();
+    let most = if spec.graph.has_dependencies() { MOST_MESSAGES } else { MOST_LOOSE };
+    spec.graph.folding().is_none() && messages <= most && spec.topology.hosts() <= MOST_HOSTS
+}
+
+/// The run of packets that tells of it.
+pub(crate) fn of_packets(spec: &SimSpec) -> SimSpec {
+    let most = spec.stop.max_events.map_or(EVENTS, |most| most.min(EVENTS));
+    SimSpec {
+        fidelity: Fidelity::Packet,
+        stop: StopConfig { max_events: Some(most), ..spec.stop },
+        observe: ObserveConfig { interval: Duration::ZERO, ..ObserveConfig::default() },
+        threads: None,
+        ..spec.clone()
+    }
+}
+
+/// Runs flows, and packets of the beginning where there is doubt.
+pub(crate) fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
+    let mut result = pathweave_flow::run(spec, Efficiency::WHOLE, monitor)?;
+    let complete = result.info.ended == EndReason::Completed;
+    if result.info.outside.is_empty() || !complete || !may_be_measured(spec) {
+        return Ok(result);
+    }
+    let mut watch = Watch::new(monitor);
+    let packets = pathweave_sim::run(&of_packets(spec), &mut watch)?;
+    if watch.was_stopped() {
+        return Ok(result);
+    }
+    let Some(measured) = Measured::of(&result, &packets) else {
+        let why = "packets of the beginning, on which it was to be measured, end too few messages".to_owned();
+        result.info.outside.push(why);
+        return Ok(result);
+    };
+    result.info.calibration = Some(measured.calibration);
+    match measured.complaint() {
+        None => result.info.outside.clear(),
+        Some(why) => result.info.outside.push(why),
+    }
+    Ok(result)
+}
+
+/// Flows beside packets of the beginning, or of all.
+struct Measured {
+    calibration: Calibration,
+    /// Packets came to the end.
+    whole: bool,
+    /// Part of all messages.
+    part: f64,
+    has_jobs: bool,
+}
+
+impl Measured {
+    /// `None` where too few messages were over.
+    fn of(flows: &RunResult, packets: &RunResult) -> Option<Self> {
+        let finished = |run: &RunResult| -> Vec<f64> {
+            let mut ends: Vec<f64> =
+                run.flows.iter().filter_map(|flow| flow.finish_ps).map(|ps| ps as f64).collect();
+            ends.sort_unstable_by(f64::total_cmp);
+            ends
+        };
+        let (theirs, ours) = (finished(packets), finished(flows));
+        let over = theirs.len();
+        if over < FEWEST || ours.len() < over {
+            return None;
+        }
+        let whole = packets.info.ended == EndReason::Completed;
+        let times = |run: &RunResult| -> Vec<f64> {
+            let both =
+                run.flows.iter().zip(&packets.flows).filter(|(_, packets)| packets.finish_ps.is_some());
+            let mut times: Vec<f64> =
+                both.filter_map(|(flow, _)| FlowRecord::fct_ps(flow)).map(|ps| ps as f64).collect();
+            times.sort_unstable_by(f64::total_cmp);
+            times
+        };
+        let (of_packets, of_flows) = (times(packets), times(flows));
+        let jobs = |run: &RunResult| -> Option<f64> {
+            let times: Option<Vec<f64>> =
+                run.jobs.iter().map(|job| job.completion_ps().map(|ps| ps as f64)).collect();
+            times.filter(|times| !times.is_empty()).map(|times| times.iter().sum())
+        };
+        let error = |ours: f64, theirs: f64| ours / theirs.max(1.0) - 1.0;
+        let sum = |times: &[f64]| times.iter().sum::<f64>();
+        // When as many messages are over; of all of it, the time of its jobs.
+        let time_error = match (jobs(flows), jobs(packets)) {
+            (Some(ours), Some(theirs)) if whole => error(ours, theirs),
+            _ => error(ours[over - 1], theirs[over - 1]),
+        };
+        let calibration = Calibration {
+            prefix_ps: packets.info.simulated_ps,
+            efficiency: None,
+            held_out: over as u64,
+            time_error: Some(time_error),
+            mean_error: error(sum(&of_flows), sum(&of_packets)),
+            p99_error: error(percentile(&of_flows, 990), percentile(&of_packets, 990)),
+        };
+        let part = over as f64 / packets.flows.len().max(1) as f64;
+        Some(Measured { calibration, whole, part, has_jobs: !flows.jobs.is_empty() })
+    }
+
+    /// Why it is outside of the model; `None`: it is not.
+    fn complaint(&self) -> Option<String> {
+        let Calibration { prefix_ps, held_out, time_error, mean_error, .. } = self.calibration;
+        let time = time_error.unwrap_or(0.0);
+        let most = if self.whole { INSIDE } else { INSIDE_SO_FAR };
+        let of_mean = if self.has_jobs { INSIDE_OF_JOBS } else { most };
+        let span = Duration::from_ps(prefix_ps);
+        let what =
+            if self.whole { "all of its packets".to_owned() } else { format!("packets of its first {span}") };
+        if time.abs() > most || mean_error.abs() > of_mean {
+            let (time, mean) = (100.0 * time, 100.0 * mean_error);
+            return Some(format!(
+                "measured on {what}, its time is {time:+.1} % off, and the mean of {held_out} messages {mean:+.1} %"
+            ));
+        }
+        (!self.whole && self.part < ENOUGH).then(|| {
+            let part = 100.0 * self.part;
+            format!("{what} have ended {part:.0} % of its messages, too few to say that it is inside")
+        })
+    }
+}
