@@ -67,11 +67,15 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             let spec =
                 LinkSpec::new(rate.unwrap_or(old.rate), delay.unwrap_or(old.delay), &self.ecn, &self.trim);
             let spec = lines.wires.number_of(spec).expect("fewer than 65,536 kinds of link in one run");
-            let to_host = lines.ports[end as usize].peer_node < lines.wires.hosts;
-            let marks = end >= lines.host_ports && self.ecn.marks(to_host);
+            let marks = lines.ports[end as usize].marks();
             lines.ports[end as usize].set_spec(spec, &lines.wires.specs, marks);
         }
         self.lookahead = self.transit.lines.wires.lookahead();
+    }
+
+    /// From now on a port marks nothing: it belongs to a switch that is a part of a host.
+    pub fn leave_unmarked(&mut self, port: PortId) {
+        self.transit.lines.ports[port as usize].leave_unmarked();
     }
 
     /// Rate and delay of a port's link.

@@ -57,6 +57,9 @@ pub(crate) struct Port<const C: usize> {
 
 const _: () = assert!(size_of::<Port<2>>() == 128);
 
+/// A length that no queue has.
+const UNMARKED: u32 = u32::MAX;
+
 impl<const C: usize> Port<C> {
     pub(crate) fn new(node: u32, peer: PortId, peer_node: u32) -> Self {
         Port {
@@ -88,8 +91,17 @@ impl<const C: usize> Port<C> {
         self.ps_per_byte = spec.ps_per_byte;
         self.mark_above_bytes = match &spec.red {
             Some(red) if marks => red.kmin_bytes,
-            _ => u32::MAX,
+            _ => UNMARKED,
         };
+    }
+
+    /// Whether it marks at some length of its queue.
+    pub(crate) fn marks(&self) -> bool {
+        self.mark_above_bytes != UNMARKED
+    }
+
+    pub(crate) fn leave_unmarked(&mut self) {
+        self.mark_above_bytes = UNMARKED;
     }
 
     #[inline(always)]

@@ -4,12 +4,11 @@
 use std::collections::BTreeSet;
 
 use pathweave_execution::ConnId;
-use pathweave_topo::{LinkId, PortRef, Routing};
+use pathweave_topo::{LinkId, NodeId, PortRef, Routing, Topology};
 use pathweave_units::{HostId, QpNum, Time};
 
 use crate::chosen_routes::ChosenRoutes;
 use crate::faults::{Action, Entry};
-use crate::host_ports;
 use crate::network::Network;
 use crate::routes::View;
 use crate::spec::SimSpec;
@@ -65,7 +64,7 @@ impl<const C: usize> Whole<'_, '_, C> {
             }
             Action::Reroute => match self.in_all(|network| network.reroute(spec)) {
                 Some(before) => self.tell_of_paths(now, &before),
-                None if host_ports::has_several(&spec.topology) => self.tell_of_ports(now),
+                None if has_several_ports(&spec.topology) => self.tell_of_ports(now),
                 None => {}
             },
         }
@@ -165,6 +164,11 @@ impl<const C: usize> Whole<'_, '_, C> {
             }
         }
     }
+}
+
+/// Whether some host has several ports.
+fn has_several_ports(topology: &Topology) -> bool {
+    (0..topology.hosts()).any(|host| topology.ports(NodeId(host)).len() > 1)
 }
 
 impl<const C: usize> Network<C> {

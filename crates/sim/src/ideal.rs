@@ -255,11 +255,11 @@ mod tests {
     #[test]
     fn links_side_by_side_take_packets_in_turn() {
         // Two ports of 100 Gb/s: the third packet follows the first.
-        let ports = |packets| {
+        let ports = |packets: u64| {
             let two = PathProfile { most: Rate::from_gbps(200), ..path(&[(100, 1), (100, 1)]) };
             ideal_fct(&two, packets * 4_096, 4_096, Framing::Rocev2, Verb::Send)
         };
-        let after = |transmissions| Duration::from_ps(transmissions * 334_240 + 2_000_000);
+        let after = |transmissions: u64| Duration::from_ps(transmissions * 334_240 + 2_000_000);
         assert_eq!([1, 2, 3, 4, 5].map(ports), [2, 2, 3, 3, 4].map(after));
         // 40 + 10 Gb/s behind 100: 50 together.
         let uneven = PathProfile { most: Rate::from_gbps(50), ..path(&[(100, 0), (40, 0), (100, 0)]) };

@@ -25,7 +25,6 @@ mod footprint;
 mod forwarding;
 mod groups;
 mod host;
-mod host_ports;
 mod hosts;
 mod ideal;
 mod letters;

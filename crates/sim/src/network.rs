@@ -1,11 +1,12 @@
 //! What is between the hosts: the fabric, the routes through it, and the state of its links.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pathweave_fabric::config::{AckClass, Forwarding, Shares, SwitchConfig};
 use pathweave_fabric::{BuildError, Fabric, PortId, PortMap};
 use pathweave_policy::{Adapt, PathView, PortSet};
-use pathweave_topo::{LinkId, Topology};
+use pathweave_topo::{Edge, LinkId, NodeId, Topology, leading_ports};
 use pathweave_transport::{Endpoint, EndpointConfig};
 use pathweave_units::{Duration, HostId, PathId};
 
@@ -13,7 +14,6 @@ use crate::chosen_routes::{ChosenRoutes, source_routes};
 use crate::departures::DepartureLog;
 use crate::edge;
 use crate::host::{Content, Host};
-use crate::host_ports;
 use crate::hosts::Hosts;
 use crate::ideal::data_wire_bytes;
 use crate::partition::Place;
@@ -59,6 +59,11 @@ impl<const C: usize> Network<C> {
                 let (port, _) = map.ends(index);
                 fabric.set_impairment(port, 0.0, link.error_rate);
             }
+        }
+        if topology.edge() == Edge::Host {
+            let edges: BTreeSet<u32> =
+                (0..topology.hosts()).map(|host| topology.ports(NodeId(host))[0].peer.0).collect();
+            edges.into_iter().flat_map(|node| map.ports(node)).for_each(|port| fabric.leave_unmarked(port));
         }
         let routes = ChosenRoutes::whole(topology, &spec.routing, &spec.host);
         edge::attach(&mut fabric, spec, &routes)?;
@@ -112,7 +117,7 @@ impl<const C: usize> Network<C> {
     /// NIC ports by which packets of `src` to `dst` leave, a bit each; 0: there is no way. Where sources choose, all ports.
     pub(crate) fn leading_ports(&self, topology: &Topology, src: HostId, dst: HostId) -> u64 {
         match &self.routes {
-            ChosenRoutes::Switches(routing) => host_ports::leading(topology, routing, src, dst),
+            ChosenRoutes::Switches(routing) => leading_ports(topology, routing, src, dst),
             ChosenRoutes::Sources { .. } => {
                 let ports = self.map.ports(src.0);
                 PortSet::first((ports.end - ports.start) as u8).leading()

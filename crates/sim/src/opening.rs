@@ -10,7 +10,7 @@ use crate::edge;
 use crate::ideal::{ack_wire_bytes, data_wire_bytes};
 use crate::network::Network;
 use crate::paths::PathProfile;
-use crate::spec::{HostConfig, SimSpec};
+use crate::spec::{HostConfig, RouteChoice, SimSpec};
 
 impl<const C: usize> Network<C> {
     /// What both ends of a connection are made from.
@@ -21,7 +21,11 @@ impl<const C: usize> Network<C> {
             paths.iter().min_by_key(|path| path.round_trip(mtu_wire, ack_wire)).expect("there is a path");
         let base_rtt = nearest.round_trip(mtu_wire, ack_wire);
         let env = PolicyEnv {
-            line_rate: nearest.line_rate,
+            // Explicit paths need not be the shortest.
+            line_rate: match spec.routing {
+                RouteChoice::Switches => nearest.nic_rate,
+                _ => nearest.line_rate,
+            },
             base_rtt,
             mtu_wire_bytes: mtu_wire,
             mtu_payload_bytes: u32::from(mtu),

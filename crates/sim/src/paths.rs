@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 
 use pathweave_policy::Scheme;
-use pathweave_topo::{NodeId, Routing, Topology, max_flow};
+use pathweave_topo::{Edge, NodeId, Routing, Topology, leading_ports, max_flow, rate_of_ports};
 use pathweave_units::{Duration, Forwarding, HostId, Rate, Spread};
 use pathweave_workload::Message;
 
 use crate::chosen_routes::ChosenRoutes;
-use crate::host_ports::{leading, rate_of};
 use crate::route_headers::RouteHeader;
 use crate::spec::{SimError, SimSpec};
 
@@ -21,6 +20,8 @@ pub struct PathProfile {
     pub nic_ports: (u32, u32),
     /// What the sender's NIC ports can send together.
     pub line_rate: Rate,
+    /// The same as far as the host's own switch, if it has one, sends it on over shortest paths.
+    pub nic_rate: Rate,
     /// The most that the network carries from one to the other over all paths together.
     pub most: Rate,
     /// Links to the external switch by which it leaves the sender's site, if it does and switches choose the way.
@@ -61,7 +62,15 @@ impl PathProfile {
     /// A path whose source chooses it, from a host with one port: others carry nothing of its messages.
     pub(crate) fn chosen(hops: Vec<(Rate, Duration)>, header: Option<RouteHeader>) -> Self {
         let most = hops.iter().map(|(rate, _)| *rate).min().unwrap_or(Rate::ZERO);
-        PathProfile { nic_ports: (1, 1), line_rate: hops[0].0, most, to_edge: None, header, hops }
+        PathProfile {
+            nic_ports: (1, 1),
+            line_rate: hops[0].0,
+            nic_rate: hops[0].0,
+            most,
+            to_edge: None,
+            header,
+            hops,
+        }
     }
 
     /// The same for a message that takes one path or all.
@@ -85,12 +94,8 @@ pub enum PathUse {
 impl PathUse {
     /// Of a scheme over switches that balance load like this.
     pub fn of(scheme: &Scheme, forwarding: Forwarding) -> Self {
-        let flows_keep_theirs = matches!(
-            forwarding,
-            Forwarding::Ecmp | Forwarding::LetFlow | Forwarding::Conga | Forwarding::ConWeave
-        );
         let is_single = scheme.as_fluid().spread.is_some_and(Spread::is_single) && scheme.queue_pairs == 1;
-        if is_single && flows_keep_theirs { PathUse::One } else { PathUse::All }
+        if is_single && forwarding == Forwarding::Ecmp { PathUse::One } else { PathUse::All }
     }
 }
 
@@ -117,7 +122,8 @@ pub(crate) fn check_distances(spec: &SimSpec, routes: &ChosenRoutes) -> Result<(
 
 /// Follows first next hops from `src` to `dst`; `None` if there is no way.
 pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId) -> Option<PathProfile> {
-    let (out, back) = (leading(topology, routing, src, dst), leading(topology, routing, dst, src));
+    let leading = |from, to| leading_ports(topology, routing, from, to);
+    let (out, back) = (leading(src, dst), leading(dst, src));
     let mut node = NodeId(src.0);
     let mut hops = Vec::with_capacity(8);
     let mut to_edge = None;
@@ -136,14 +142,25 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
         node = port.peer;
     }
     let nic_ports = (out.count_ones(), back.count_ones());
-    let line_rate = rate_of(topology, src, out);
-    let ends = line_rate.min(rate_of(topology, dst, back));
+    let line_rate = rate_of_ports(topology, src, out);
+    let ends = line_rate.min(rate_of_ports(topology, dst, back));
     // Mostly one path carries what the ends can.
     let most = match hops.iter().map(|(rate, _)| *rate).min() {
         Some(narrowest) if narrowest >= ends => ends,
         _ => max_flow(shortest_links(topology, routing, (src, dst), out), src.into(), dst.into()),
     };
-    Some(PathProfile { hops, nic_ports, line_rate, most, to_edge, header: None })
+    let nic_rate = match topology.edge() {
+        Edge::Network => line_rate,
+        Edge::Host => line_rate.min(beyond(topology, routing, src, dst)),
+    };
+    Some(PathProfile { hops, nic_ports, line_rate, nic_rate, most, to_edge, header: None })
+}
+
+/// What the switch of a host with one port can send on towards another host.
+fn beyond(topology: &Topology, routing: &Routing, src: HostId, dst: HostId) -> Rate {
+    let switch = topology.ports(src.into())[0].peer;
+    let onward = routing.from_node(switch, dst).iter().map(|port| &topology.ports(switch)[usize::from(port)]);
+    Rate::from_bps(onward.map(|port| topology.link(port.link).rate.as_bps()).sum())
 }
 
 /// The directions of links on shortest paths from `src`, by these ports of it, to `dst`.

@@ -5,6 +5,7 @@ use pathweave_execution::{
 };
 use pathweave_policy::{PathView, PolicyConfig, PolicyEnv, Service};
 use pathweave_results::FlowRecord;
+use pathweave_topo::rate_of_ports;
 use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Time};
 
@@ -13,7 +14,6 @@ use crate::check;
 use crate::contexts::Side;
 use crate::datagram::is_raw;
 use crate::host::Host;
-use crate::host_ports;
 use crate::ideal::{ack_wire_bytes, ideal_fct};
 use crate::letters::Letter;
 use crate::opening::{full_and_ack_bytes, policy_stream};
@@ -257,7 +257,7 @@ impl<const C: usize> Shard<'_, C> {
         let env = PolicyEnv { paths: self.network.routes.count(own, peer, wished), ..opening.env };
         let policy = self.policy(conn, opening);
         // Its own, of which it grants a share.
-        let line = host_ports::rate_of(&spec.topology, own, leading);
+        let line = rate_of_ports(&spec.topology, own, leading);
         if self.hosts[own.index()].nic.ports().len() > 1 && leading != 0 {
             self.hosts[own.index()].endpoint.lead_to(peer, leading);
         }

@@ -71,8 +71,19 @@ pub struct Topology {
     ports: Vec<PortRef>,
     regular_clos: bool,
     own_paths: Own,
+    edge: Edge,
     sites: Option<Sites>,
     notes: Vec<String>,
+}
+
+/// What the switch is that a host is attached to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Edge {
+    /// A switch of the network.
+    #[default]
+    Network,
+    /// A part of the host, as the GPU that forwards: the host knows what the ports of it can send.
+    Host,
 }
 
 impl Topology {
@@ -106,6 +117,7 @@ impl Topology {
             ports: Vec::new(),
             regular_clos: false,
             own_paths: Own::default(),
+            edge: Edge::default(),
             sites: None,
             notes: Vec::new(),
         };
@@ -129,6 +141,15 @@ impl Topology {
     pub(crate) fn with_own_paths(mut self, paths: impl OwnPaths + 'static) -> Self {
         self.own_paths = Own(Some(std::sync::Arc::new(paths)));
         self
+    }
+    /// Says that each host's switch is a part of it.
+    pub(crate) fn with_edge(mut self, edge: Edge) -> Self {
+        self.edge = edge;
+        self
+    }
+    /// What the switches are that hosts are attached to.
+    pub fn edge(&self) -> Edge {
+        self.edge
     }
     pub(crate) fn own_paths(&self) -> &Own {
         &self.own_paths

@@ -25,6 +25,7 @@ mod capacity;
 mod error;
 mod formats;
 mod graph;
+mod host_ports;
 mod ids;
 mod import;
 mod info;
@@ -47,8 +48,9 @@ pub use formats::{
     TOPOLOGY_FORMATS, TopologyFormat, WriteTopology, is_topology_file, topology_format_of_header,
 };
 pub use graph::{
-    Link, LinkId, MAX_HOST_PORTS, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch, Topology,
+    Edge, Link, LinkId, MAX_HOST_PORTS, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch, Topology,
 };
+pub use host_ports::{leading_ports, rate_of_ports};
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
 pub use max_flow::max_flow;
 pub use parts::{parse_parts, read_parts};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pathweave_units::{Duration, HostId, Rate};
 
 use crate::graph::{NodeId, PortRef, Topology};
+use crate::host_ports::onward;
 use crate::routing::{Classes, Routing};
 
 /// The shortest paths from one host to another.
@@ -126,7 +127,7 @@ impl<'a> PathFinder<'a> {
     /// Goes from `node` one hop on towards `dst` and adds the links taken to `level`.
     fn step(&mut self, node: NodeId, dst: HostId, frame_bytes: u64, level: &mut Level) {
         let here = self.reached[node.index()];
-        for port in self.routing.from_node(node, dst).iter() {
+        for port in onward(self.topology, self.routing, node, dst) {
             let port = self.topology.ports(node)[port as usize];
             if self.topology.is_host(port.peer) && port.peer != dst.into() {
                 continue; // The only port of a host that is linked to a host.
@@ -154,11 +155,11 @@ impl<'a> PathFinder<'a> {
         let mut path = Vec::new();
         let mut node = NodeId::from(src);
         while node != dst.into() {
-            let hops = self.routing.from_node(node, dst);
-            if hops.is_empty() || path.len() as u32 > self.topology.nodes() {
+            let first = onward(self.topology, self.routing, node, dst).next()?;
+            if path.len() as u32 > self.topology.nodes() {
                 return None;
             }
-            let port = self.topology.ports(node)[hops.get(0) as usize];
+            let port = self.topology.ports(node)[first as usize];
             if self.topology.is_host(port.peer) && port.peer != dst.into() {
                 return None;
             }

@@ -21,6 +21,8 @@ const PEERS: &str = "peers.toml";
 const CASES: &str = "cases";
 /// What cases are beside that compare flows with packets; by it they are asked for.
 pub const PACKETS: &str = "packets";
+/// What cases are beside that compare several NIC ports with one.
+pub const ONE_PORT: &str = "one port";
 const SCENARIOS: &str = "scenarios";
 
 /// The cases there are.
@@ -163,12 +165,16 @@ impl Catalogue {
                 .chain(self.peers.keys().map(String::as_str))
                 .chain([PACKETS])
         };
-        if let Some(name) = names.iter().find(|name| !known().any(|known| known == name.as_str())) {
+        // `law-planes` stands for all cases that begin with it.
+        let begins =
+            |case: &str, name: &str| case.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+        let is_known = |name: &str| known().any(|known| known == name || begins(known, name));
+        if let Some(name) = names.iter().find(|name| !is_known(name)) {
             return Err(unknown("case or peer", name, known()));
         }
         let is = |case: &Case, name: &String| {
             let group = case.peer().or(case.file.packets.is_some().then_some(PACKETS));
-            case.name == *name || group == Some(name.as_str())
+            case.name == *name || begins(&case.name, name) || group == Some(name.as_str())
         };
         let wanted = |case: &&Case| names.is_empty() || names.iter().any(|name| is(case, name));
         Ok(self.cases.iter().filter(wanted).filter(|case| !quick || case.file.quick).collect())
@@ -186,6 +192,7 @@ impl Case {
         match (&self.file.theirs, &self.file.law) {
             (Some(theirs), _) => &theirs.peer,
             (None, Some(law)) => law.name(),
+            (None, None) if self.file.one_port.is_some() => ONE_PORT,
             (None, None) => PACKETS,
         }
     }
@@ -196,8 +203,16 @@ impl Case {
     /// # Errors
     /// If the scenario is wrong.
     pub fn load(&self, seed: u64, more: &Table) -> Result<Loaded, ValidateError> {
-        let several = self.file.packets.as_ref().and_then(|packets| packets.schemes.first());
-        self.load_under(several.unwrap_or(&self.file.scheme), seed, more)
+        self.load_under(self.schemes().first().unwrap_or(&self.file.scheme), seed, more)
+    }
+
+    /// The schemes of a case that compares under several.
+    pub fn schemes(&self) -> &[String] {
+        match (&self.file.packets, &self.file.one_port) {
+            (Some(packets), _) => &packets.schemes,
+            (None, Some(one)) => &one.schemes,
+            (None, None) => &[],
+        }
     }
 
     /// The same with a scheme that the case does not name.
@@ -231,20 +246,26 @@ fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, Va
 
 /// What types cannot say of a case.
 fn check(file: &CaseFile, peers: &BTreeMap<String, Peer>) -> Result<(), String> {
-    let references =
-        [("theirs", file.theirs.is_some()), ("law", file.law.is_some()), ("packets", file.packets.is_some())];
+    let references = [
+        ("theirs", file.theirs.is_some()),
+        ("law", file.law.is_some()),
+        ("packets", file.packets.is_some()),
+        ("one_port", file.one_port.is_some()),
+    ];
     let given: Vec<&str> = references.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
     match given[..] {
         [_] => {}
-        [] => return Err("has none of `theirs`, `law` and `packets`; give one".to_owned()),
+        [] => return Err("has none of `theirs`, `law`, `packets` and `one_port`; give one".to_owned()),
         [a, b, ..] => return Err(format!("has both `{a}` and `{b}`; give one")),
     }
-    match (&file.packets, file.scheme.is_empty()) {
-        (Some(packets), true) if packets.schemes.is_empty() => {
-            return Err("packets.schemes is empty: give a scheme or more".to_owned());
+    let schemes = file.packets.as_ref().map(|packets| ("packets", &packets.schemes));
+    let schemes = schemes.or(file.one_port.as_ref().map(|one| ("one_port", &one.schemes)));
+    match (schemes, file.scheme.is_empty()) {
+        (Some((table, schemes)), true) if schemes.is_empty() => {
+            return Err(format!("{table}.schemes is empty: give a scheme or more"));
         }
-        (Some(_), false) => {
-            return Err("has both `scheme` and `packets`, whose `schemes` says it; give one".to_owned());
+        (Some((table, _)), false) => {
+            return Err(format!("has both `scheme` and `{table}`, whose `schemes` says it; give one"));
         }
         (None, true) => return Err("has no `scheme`".to_owned()),
         _ => {}

@@ -11,9 +11,10 @@ mod model;
 mod packets;
 mod page;
 mod picture;
+mod ports;
 mod run;
 
-pub use catalogue::{Case, Catalogue, PACKETS, load_all};
+pub use catalogue::{Case, Catalogue, ONE_PORT, PACKETS, load_all};
 pub use error::ValidateError;
 pub use figures::{Curve, Figures, flows_digest};
 pub use judge::{Outcome, Row, Trial};

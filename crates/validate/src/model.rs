@@ -55,6 +55,8 @@ pub struct CaseFile {
     pub law: Option<Law>,
     /// Flows are compared with packets.
     pub packets: Option<Packets>,
+    /// Hosts with several NIC ports are compared with hosts with one of the same rate.
+    pub one_port: Option<OnePort>,
     /// How far the ratio of ours and theirs may be from 1.
     #[serde(default)]
     pub band: Bands,
@@ -64,6 +66,16 @@ pub struct CaseFile {
     /// Runs that isolate causes.
     #[serde(default)]
     pub experiment: Vec<Experiment>,
+}
+
+/// The network whose hosts have one NIC port, as fast as all ports of a host of the case's scenario.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OnePort {
+    /// Its file, beside the scenario.
+    pub topology: String,
+    /// Under each of these schemes.
+    pub schemes: Vec<String>,
 }
 
 /// Runs without packets beside runs with them.

@@ -77,8 +77,8 @@ fn section(case: &Case, outcome: &Outcome) -> String {
         escape(&file.title),
         escape(&file.about)
     );
-    if file.packets.is_some() {
-        text.push_str(&by_scheme(outcome));
+    if !case.schemes().is_empty() {
+        text.push_str(&by_scheme(case, outcome));
         return text;
     }
     for trial in &outcome.trials {
@@ -120,11 +120,14 @@ fn section(case: &Case, outcome: &Outcome) -> String {
     text
 }
 
-/// Flows beside packets: a row a scheme and figure.
-fn by_scheme(outcome: &Outcome) -> String {
-    let mut text = "<table><tr><th>scheme</th><th></th><th class=\"n\">packets</th><th class=\"n\">flows</th><th class=\"n\">ratio\
-                    </th><th>band</th><th>outside of the model</th></tr>\n"
-        .to_owned();
+/// Flows beside packets, or several ports beside one: a row a scheme and figure.
+fn by_scheme(case: &Case, outcome: &Outcome) -> String {
+    let (theirs, ours) =
+        if case.file.packets.is_some() { ("packets", "flows") } else { ("one port", "several") };
+    let mut text = format!(
+        "<table><tr><th>scheme</th><th></th><th class=\"n\">{theirs}</th><th class=\"n\">{ours}</th><th class=\"n\">ratio\
+         </th><th>band</th><th>outside of the model</th></tr>\n"
+    );
     for trial in &outcome.trials {
         let scheme = escape(trial.title.as_deref().unwrap_or_default());
         if let Some(wrong) = &trial.wrong {

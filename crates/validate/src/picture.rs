@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use pathweave_results::escape;
 
-use crate::catalogue::PACKETS;
+use crate::catalogue::{ONE_PORT, PACKETS};
 use crate::figures::Curve;
 use crate::judge::{Outcome, Row};
 
@@ -46,9 +46,10 @@ pub(crate) fn overview(outcomes: &[Outcome]) -> String {
             NAMES + FIELD
         );
         // Of all schemes where they are what is compared.
-        let several = outcome.trials.iter().filter(|_| outcome.beside == PACKETS);
+        let by_scheme = [PACKETS, ONE_PORT].contains(&outcome.beside.as_str());
+        let several = outcome.trials.iter().filter(|_| by_scheme);
         let several = several.filter_map(|trial| trial.rows.first());
-        let rows = outcome.rows().iter().filter(|_| outcome.beside != PACKETS);
+        let rows = outcome.rows().iter().filter(|_| !by_scheme);
         for row in rows.chain(several) {
             body.push_str(&mark(row, x(row.ratio), middle, class));
         }

@@ -38,6 +38,9 @@ pub fn runs(
     if let Some(packets) = &case.file.packets {
         return Ok(Outcome::new(case, crate::packets::trials(case, packets, make)?));
     }
+    if let Some(one) = &case.file.one_port {
+        return Ok(Outcome::new(case, crate::ports::trials(case, one, make)?));
+    }
     let mut trials = vec![trial(case, None, make)?];
     for experiment in case.file.experiment.iter().filter(|_| experiments) {
         trials.push(trial(case, Some(experiment), make)?);

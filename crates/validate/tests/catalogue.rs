@@ -19,6 +19,7 @@ fn every_case_has_a_scenario_that_can_be_run() {
         let begins = match (&case.file.law, &case.file.packets) {
             (Some(_), _) => "law-",
             (None, Some(_)) => "flow-",
+            (None, None) if case.file.one_port.is_some() => "law-",
             (None, None) => "",
         };
         assert!(name.starts_with(begins), "{name}: what it is beside shows in its name");

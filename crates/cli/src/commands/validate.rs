@@ -10,8 +10,8 @@ use pathweave_heap::usage;
 use pathweave_results::{EndReason, RunResult};
 use pathweave_scenario::Loaded;
 use pathweave_validate::{
-    Case, Catalogue, Missed, Outcome as Verdict, PACKETS, Peer, Settings, Stat, Tally, Trial, ValidateError,
-    cell, html, load_all, markdown, runs,
+    Case, Catalogue, Missed, ONE_PORT, Outcome as Verdict, PACKETS, Peer, Settings, Stat, Tally, Trial,
+    ValidateError, cell, html, load_all, markdown, runs,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -236,7 +236,7 @@ fn make(
 
 /// What a case takes, in any unit: what its peer took, with the experiments.
 fn cost(case: &Case) -> f64 {
-    let schemes = case.file.packets.as_ref().map_or(1, |packets| packets.schemes.len());
+    let schemes = case.schemes().len().max(1);
     let one = case.file.theirs.as_ref().map_or(1.0, |theirs| theirs.cpu_s.max(1.0));
     one * (schemes + case.file.experiment.len()) as f64
 }
@@ -286,7 +286,7 @@ fn table(verdicts: &[Verdict]) -> String {
         text.push('\n');
         text.push_str(&complaints(verdict));
     }
-    if verdicts.iter().any(is_by_scheme) {
+    if verdicts.iter().any(|verdict| verdict.beside == PACKETS) {
         let says = format!("flows beside packets, error of the time in %, * marked: {}", Tally::of(verdicts));
         text.push_str(&format!("{}\n", terminal::wrapped(&says, "", "  ")));
     }
@@ -298,9 +298,9 @@ fn table(verdicts: &[Verdict]) -> String {
     text
 }
 
-/// Its trials are one a scheme, beside packets.
+/// Its trials are one a scheme.
 fn is_by_scheme(verdict: &Verdict) -> bool {
-    verdict.beside == PACKETS
+    [PACKETS, ONE_PORT].contains(&verdict.beside.as_str())
 }
 
 fn schemes_line(verdict: &Verdict) -> String {

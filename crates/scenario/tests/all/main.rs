@@ -1,5 +1,6 @@
 //! The tests of this crate as one program: it is linked once.
 
+mod alone;
 mod any_text;
 mod credit;
 mod effects;

@@ -13,6 +13,7 @@ mod ideal;
 mod laps;
 mod next_hops;
 mod observe;
+mod ports;
 mod reflex;
 mod schemes;
 mod sender_switch;

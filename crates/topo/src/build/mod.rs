@@ -35,7 +35,7 @@ pub use jellyfish::Jellyfish;
 pub use laps::{LapsTopology, parse_laps_topology};
 pub use leaf_spine::LeafSpine;
 pub use preset::PresetName;
-pub use rail::Rail;
+pub use rail::{GpuQueues, Rail};
 pub use simai::{SimAiTopology, parse_simai_topology};
 pub use star::Star;
 pub use torus::{Torus, TorusEnds};

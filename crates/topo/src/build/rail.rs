@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, positive, probability};
 use crate::error::TopoError;
-use crate::graph::{NodeId, Topology};
+use crate::graph::{Edge, NodeId, Topology};
 use crate::own_paths::OwnPaths;
 
 /// Rail-only network: the GPUs of a cluster share a scale-up switch (as NVLink's), and the GPUs of one index in all
@@ -43,6 +43,26 @@ pub struct Rail {
     /// Probability that a link loses a packet, on every link.
     #[serde(default)]
     pub error_rate: f64,
+    /// Marking (ECN) in the queues of GPUs. Default "unmarked": a GPU holds its own traffic back, as a NIC does.
+    #[serde(default, skip_serializing_if = "GpuQueues::is_unmarked")]
+    pub gpu_queues: GpuQueues,
+}
+
+/// Marking in the queues of GPUs that forward.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GpuQueues {
+    /// Their packets are not marked, and the host knows what its GPU's ports can send.
+    #[default]
+    Unmarked,
+    /// GPUs mark as all switches do, as in the evaluation of LAPS.
+    Marked,
+}
+
+impl GpuQueues {
+    fn is_unmarked(&self) -> bool {
+        *self == GpuQueues::Unmarked
+    }
 }
 
 impl Rail {
@@ -58,6 +78,7 @@ impl Rail {
             rail_delay: None,
             scale_up_delay: None,
             error_rate: 0.0,
+            gpu_queues: GpuQueues::default(),
         }
     }
 }
@@ -123,6 +144,10 @@ impl Build for Rail {
             delay: delay.unwrap_or(self.host_delay),
             error_rate,
         };
+        let edge = match self.gpu_queues {
+            GpuQueues::Unmarked => Edge::Host,
+            GpuQueues::Marked => Edge::Network,
+        };
         let wiring = Wiring { clusters, gpus };
         let mut parts = Parts::new(hosts);
         for gpu in 0..hosts {
@@ -144,12 +169,12 @@ impl Build for Rail {
             );
             parts.links(node(gpu), node(wiring.rail(gpu % gpus)), spec(rail_rate, self.rail_delay), 1);
         }
-        Ok(parts.finish(format!("rails of {hosts} GPUs"))?.with_own_paths(wiring))
+        Ok(parts.finish(format!("rails of {hosts} GPUs"))?.with_own_paths(wiring).with_edge(edge))
     }
 
     fn presets() -> Vec<(&'static str, &'static str, Self)> {
         let help = "Rail-only network of LAPS (IEEE ToN 2026), section IV: 64 GPUs in 8 clusters, 100 Gb/s to rails and to \
                     scale-up switches, 200 Gb/s a host, 1 us";
-        vec![("laps-rail", help, Rail::new(8, 8))]
+        vec![("laps-rail", help, Rail { gpu_queues: GpuQueues::Marked, ..Rail::new(8, 8) })]
     }
 }

@@ -4,8 +4,10 @@
 //! and the kind of GPU. The ids of NVSwitches and of switches follow, then links as in HPCC. All other nodes are GPUs, which
 //! are hosts here.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use pathweave_units::HostId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,12 +15,14 @@ use super::Build;
 use super::words::{LineReader, header_words};
 use crate::error::TopoError;
 use crate::graph::{MAX_NODES, NodeId, Topology};
+use crate::host_ports::leading_ports;
 use crate::read::read_text;
+use crate::routing::Routing;
 
 /// A topology of SimAI: GPUs with NVSwitches and a network.
 ///
 /// A GPU is a host. Routes are shortest by number of links: what goes from GPU to GPU of a server takes an NVSwitch, except
-/// that two which share a leaf, too, use both.
+/// that two which share a leaf, too, use both where one is not more than four times as fast as the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SimAiTopology {
@@ -83,7 +87,7 @@ pub fn parse_simai_topology(file: &str, text: &str) -> Result<Topology, TopoErro
         return Err(header.refuse(5, what));
     }
     let topology = lines.network(nodes, &[("nvswitch", nvswitches), ("switch", switches)], links)?;
-    let twice = both_ways(&topology);
+    let twice = both_ways(&topology).filter(|(a, b)| uses_several(&topology, *a, *b));
     Ok(match twice {
         None => topology,
         Some((a, b)) => {
@@ -95,6 +99,14 @@ pub fn parse_simai_topology(file: &str, text: &str) -> Result<Topology, TopoErro
             topology.with_note(note)
         }
     })
+}
+
+/// Whether a host sends to another over several switches.
+fn uses_several(topology: &Topology, a: NodeId, b: NodeId) -> bool {
+    let (a, b) = (HostId(a.0), HostId(b.0));
+    let leading = leading_ports(topology, &Routing::whole(topology), a, b);
+    let ports = topology.ports(a.into()).iter().enumerate().filter(|(port, _)| leading >> port & 1 == 1);
+    ports.map(|(_, port)| port.peer).collect::<BTreeSet<_>>().len() > 1
 }
 
 /// Two hosts that share an NVSwitch and another switch, if any do.

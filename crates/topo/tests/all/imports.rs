@@ -190,12 +190,16 @@ fn errors_and_notes_of_simai() {
         "t.txt:1:1: the header has 2 columns; expected 6: nodes gpus_per_server nvswitches switches links gpu_type"
     );
     // Two GPUs at one NVSwitch and at one leaf.
-    let both = "4 2 1 1 4 A100\n2 3\n0 2 8Gbps 1us 0\n1 2 8Gbps 1us 0\n0 3 1Gbps 1us 0\n1 3 1Gbps 1us 0\n";
-    let notes = parse(both).unwrap().notes().to_vec();
+    let both = |gbps: u32| {
+        let links = format!("0 2 {gbps}Gbps 1us 0\n1 2 {gbps}Gbps 1us 0\n0 3 1Gbps 1us 0\n1 3 1Gbps 1us 0\n");
+        parse(&format!("4 2 1 1 4 A100\n2 3\n{links}")).unwrap().notes().to_vec()
+    };
+    let notes = both(4);
     assert!(
         notes[0].contains("GPUs that share an NVSwitch and a leaf, such as host0 and host1"),
         "{notes:?}"
     );
+    assert!(both(5).is_empty(), "the NVSwitch is taken alone");
 }
 
 proptest! {

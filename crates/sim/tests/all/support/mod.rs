@@ -147,12 +147,16 @@ pub(crate) fn lower_bound(spec: &SimSpec, flow: &FlowRecord) -> Duration {
             offset += len as u32;
         }
     }
+    let delay: Duration = path.hops.iter().map(|hop| hop.1).sum();
+    if path.nic_ports != (1, 1) {
+        // Side by side, as much as all paths carry together.
+        return path.most.time_for(packets.iter().copied().map(u64::from).sum()) + delay;
+    }
     let (least, most) = (*packets.iter().min().unwrap(), *packets.iter().max().unwrap());
     let time = |hop: usize, bytes: u32| path.hops[hop].0.time_for(u64::from(bytes));
     let last = path.hops.len() - 1;
     let through = |hops: std::ops::Range<usize>, bytes| hops.map(|hop| time(hop, bytes)).sum::<Duration>();
     let all = |hop| packets.iter().map(|&bytes| time(hop, bytes)).sum::<Duration>();
-    let delay: Duration = path.hops.iter().map(|hop| hop.1).sum();
     let sender = all(0) + through(1..last + 1, least);
     let receiver = through(0..last, least) + all(last);
     let largest = through(0..last + 1, most);
