@@ -137,9 +137,9 @@ macro_rules! flow_columns {
             column(
                 "ideal_fct_ns",
                 "ns",
-                "Completion time on an idle network, of full packets in order on one path, which attains it. Packets on several \
-                 paths may undercut it by what the last, short packet takes on a link, and queue pairs that share a short \
-                 message by more: smaller packets hop faster.",
+                "Completion time on an idle network, of full packets in order: on one path where the scheme keeps a message on \
+                 one, on all shortest paths side by side otherwise. Queue pairs that share a short message may undercut it: \
+                 smaller packets hop faster.",
                 Get::F64(|_, f| Some(ns(f.ideal_fct_ps))),
             ),
             nullable("slowdown", "", "`fct_ns` over `ideal_fct_ns`.", Get::F64(|_, f| f.slowdown())),
