@@ -14,6 +14,8 @@ mod channel;
 mod checked;
 mod host;
 mod operations;
+#[cfg(test)]
+mod ports;
 mod report;
 mod scenario;
 mod subjects;

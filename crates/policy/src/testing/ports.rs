@@ -1,0 +1,145 @@
+//! Every scheme on a host with several NIC ports.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
+
+use super::Scenario;
+use crate::fluid::AsFluid;
+use crate::{
+    AnyPolicy, Egress, Feedback, FeedbackKind, Grant, Member, PathState, PathView, Policy, PolicyCx,
+    PolicyEnv, PortSet, Sent, Shared, Want, schemes,
+};
+
+const PORTS: u8 = 4;
+const PATHS: u16 = 64;
+
+/// A policy whose packets leave by one free port at a time and come back at once.
+struct Sender {
+    policy: AnyPolicy,
+    rng: Rng,
+    shared: Shared,
+    now: Time,
+    psn: u64,
+}
+
+impl Sender {
+    fn new(config: &crate::PolicyConfig) -> Self {
+        let (mut rng, mut shared) = (Rng::for_component(7, "qp", 0), Shared::new());
+        let env = PolicyEnv { paths: PATHS, ..Scenario::steady().env };
+        let mut policy = config.build(&env, &mut rng);
+        let member = Member { qp: QpNum(2), peer: HostId(1) };
+        policy.on_open(Time::ZERO, &member, &mut PolicyCx { rng: &mut rng, shared: &mut shared });
+        Sender { policy, rng, shared, now: Time::from_us(1), psn: 0 }
+    }
+
+    /// The path of a data packet that leaves by `egress`, if the policy lets one.
+    fn send(&mut self, egress: Egress) -> Option<PathId> {
+        self.now += Duration::from_us(30);
+        let want = Want {
+            psn: self.psn,
+            payload_bytes: 1_000,
+            wire_bytes: 1_048,
+            msn: 0,
+            retransmit: false,
+            inflight_packets: 0,
+            inflight_bytes: 0,
+            egress,
+        };
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
+        let path = match self.policy.poll_send(self.now, &want, &mut cx) {
+            Grant::Send(path) => path,
+            Grant::Control(path) => {
+                self.policy.compose(self.now, path, 0..self.psn, &mut cx);
+                return None;
+            }
+            Grant::Copy { psn, path } => {
+                self.policy.on_copy_sent(self.now, psn, path, 1_048, &mut cx);
+                return None;
+            }
+            Grant::At(_) | Grant::Blocked => return None,
+        };
+        if !egress.is_free(path) {
+            return Some(path);
+        }
+        let sent = Sent {
+            path,
+            psn: self.psn,
+            msn: 0,
+            payload_bytes: 1_000,
+            wire_bytes: 1_048,
+            retransmit: false,
+            inflight_packets: 1,
+        };
+        let memo = self.policy.on_sent(self.now, &sent, &mut cx);
+        let feedback = Feedback {
+            kind: FeedbackKind::Ack { timed: true, marked: self.psn.is_multiple_of(5) },
+            path,
+            psn: self.psn,
+            memo,
+            wire_bytes: 1_048,
+            rtt: Duration::from_us(10 + self.psn % 3),
+            one_way_ps: 5_000_000,
+            inflight_packets: 0,
+            backlogged: true,
+        };
+        self.policy.on_feedback(self.now + Duration::from_us(15), &feedback, &mut cx);
+        self.psn += 1;
+        Some(path)
+    }
+}
+
+/// Schemes that spread the packets of a message over paths, whose switches of path are no matter of order.
+fn spread() -> Vec<(String, crate::PolicyConfig)> {
+    let all = schemes().iter().map(|info| (info.name.into(), (info.make)().policy));
+    let spreads =
+        |config: &crate::PolicyConfig| config.as_fluid().spread.is_some_and(|spread| !spread.is_single());
+    all.filter(|(name, config): &(String, _)| spreads(config) && !name.starts_with("dlbf")).collect()
+}
+
+/// Their weights leave some paths next to nothing, which is not taken because a port is free.
+const WAIT_FOR_GOOD_PATHS: [&str; 3] = ["laps-published", "laps-code-2025", "laps-hw"];
+
+#[test]
+fn what_spreads_packets_takes_the_port_that_is_free() {
+    let schemes = spread();
+    assert!(schemes.len() > 20);
+    for (name, config) in schemes {
+        let mut sender = Sender::new(&config);
+        let mut draw = Rng::for_component(7, "ports", 0);
+        let mut sent = 0;
+        for _ in 0..2_000 {
+            let egress = Egress::new(PortSet::first(PORTS), 1 << draw.below(PORTS.into()));
+            if let Some(path) = sender.send(egress) {
+                let takes_it = egress.is_free(path);
+                assert!(
+                    takes_it || WAIT_FOR_GOOD_PATHS.contains(&name.as_str()),
+                    "{name}: {path:?} after {sent} packets"
+                );
+                sent += u32::from(takes_it);
+            }
+        }
+        assert!(sent > 100, "{name}: {sent}");
+    }
+}
+
+#[test]
+fn paths_that_are_down_stay_unused_whichever_port_is_free() {
+    for (name, config) in spread() {
+        let mut sender = Sender::new(&config);
+        // Of each port every second inner path.
+        let state =
+            |path: u16| if path / u16::from(PORTS) % 2 == 0 { PathState::Up } else { PathState::Down };
+        let views: Vec<PathView> = (0..PATHS).map(|path| PathView::new(PathId(path), state(path))).collect();
+        let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
+        sender.policy.on_paths(sender.now, &views, &mut cx);
+        let mut draw = Rng::for_component(8, "ports", 0);
+        for _ in 0..500 {
+            let egress = Egress::new(PortSet::first(PORTS), 1 << draw.below(PORTS.into()));
+            if let Some(path) = sender.send(egress) {
+                assert_eq!(state(path.0), PathState::Up, "{name}: {path:?}");
+            }
+        }
+    }
+}
