@@ -4,18 +4,31 @@
 use pathweave_execution::{Completed, ConnId, QueuePairs, SenderTally, Share, shares};
 use pathweave_results::FlowRecord;
 use pathweave_transport::Status;
-use pathweave_units::{Duration, HostId, PathId, Spread, Time};
+use pathweave_units::{Duration, HostId, PathId, Spread, Time, mix64};
 use pathweave_workload::{Moment, TaskId};
 
 use crate::agenda::Event;
 use crate::engine::Engine;
 use crate::gauge::collisions;
 use crate::lane::{Lane, Part, Service, Single};
+use crate::model::Collides;
+use crate::recovery::Pace;
 use crate::sizes::Size;
 use crate::solver::{FlowId, Use};
 
 /// Messages of so many bytes on the wire, or fewer, are sent before any feedback.
 const SHORT: u64 = 30_000;
+
+/// Hosts that choose paths they have found free do so after so many idle times of a path, of which a round trip is two.
+const FIND_WITHIN: f64 = 8.0;
+/// How far the wait of a message's last packet is from the mean at most, in relation: fitted to the 99th percentile of messages of
+/// rings, and to halving and doubling in the mean of schemes.
+const SPREAD_OF_WAITS: f64 = 0.3;
+
+/// A number from 0 to 1 of 64 bits.
+fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 53) as f64
+}
 
 impl Engine<'_> {
     fn ends(&self, message: u32) -> (HostId, HostId) {
@@ -95,6 +108,7 @@ impl Engine<'_> {
             lane.conn = conn;
             lane.pair = pair;
             lane.single = single;
+            lane.pace = Pace::default();
             lane.free_at = Time::ZERO;
             lanes.push(number);
         }
@@ -177,7 +191,13 @@ impl Engine<'_> {
                 queue.long_message(wire * share, capacity, &self.law);
             }
         }
-        let flow = self.solver.add(&self.uses, line, acks);
+        let recovery = self.models[usize::from(group)].recovery;
+        let pace = &mut self.lanes[lane as usize].pace;
+        let limit = recovery.map_or(line, |recovery| pace.advance(now, line, &recovery));
+        let flow = self.solver.add(&self.uses, limit, acks);
+        if recovery.is_some() {
+            self.recovering.begins(flow, pace);
+        }
         if self.services.len() <= flow as usize {
             self.services.resize(flow as usize + 1, None);
         }
@@ -190,14 +210,13 @@ impl Engine<'_> {
             gauges,
             group,
             lane,
-            remembers: line,
-            limited_since: Time::MAX,
             line,
             part,
             wire,
             began: now,
             base: size.base,
-            crossed: self.crossed(now, gauges),
+            crossed: self.crossed(now, pair, gauges),
+            pair,
             acks,
             counted: 0.0,
         });
@@ -214,10 +233,11 @@ impl Engine<'_> {
         }
     }
 
-    /// What has crossed the links of both ends' switches.
-    fn crossed(&self, now: Time, gauges: Option<(u32, u32)>) -> [f64; 2] {
-        let Some((from, to)) = gauges else { return [0.0; 2] };
-        [self.levels[from as usize][0].crossed(now), self.levels[to as usize][1].crossed(now)]
+    /// What has crossed the links of both ends' switches, and what of that the pair has sent.
+    fn crossed(&self, now: Time, pair: u32, gauges: Option<(u32, u32)>) -> [f64; 3] {
+        let Some((from, to)) = gauges else { return [0.0; 3] };
+        let of_pair = self.levels_of_pairs[pair as usize].crossed(now);
+        [self.levels[from as usize][0].crossed(now), self.levels[to as usize][1].crossed(now), of_pair]
     }
 
     /// A short message is sent whole at line rate. It waits in the queues it meets, its own host's among them, of which only
@@ -255,6 +275,7 @@ impl Engine<'_> {
         if let Some((from, to)) = pair.gauges {
             self.levels[from as usize][0].add(wire);
             self.levels[to as usize][1].add(wire);
+            self.levels_of_pairs[self.lanes[lane as usize].pair as usize].add(wire);
         }
         self.lanes[lane as usize].free_at = now + Duration::from_ps((wire / line).ceil() as u64);
         if efficiency == 0.0 {
@@ -306,25 +327,33 @@ impl Engine<'_> {
         service.advance(now);
         self.completions.remove(flow);
         self.solver.remove(flow);
-        let Service { part, lane, gauges, wire, rate, .. } = service;
+        let Service { part, lane, gauges, pair, wire, rate, .. } = service;
         let mut wait = 0.0;
         if let Some((from, to)) = gauges {
             self.levels[from as usize][0].change(now, -rate);
             self.levels[to as usize][1].change(now, -rate);
-            let spread = self.models[usize::from(service.group)].spread;
-            let after = self.crossed(now, gauges);
+            self.levels_of_pairs[pair as usize].change(now, -rate);
+            let model = self.models[usize::from(service.group)];
+            let after = self.crossed(now, pair, gauges);
             let links = [(from, 0), (to, 1)].map(|(class, way): (u32, usize)| {
                 (self.network.gauges[class as usize], after[way] - service.crossed[way])
             });
             let span = (now.as_ps() - service.began.as_ps()) as f64;
-            if spread.is_random() {
+            if model.collides != Collides::Never {
                 let packet = f64::from(self.sizes.packet_bytes());
-                wait = collisions(span, packet, links);
-                if self.models[usize::from(service.group)].recovery.is_some() {
+                let [_, all, ours] = [0, 1, 2].map(|way| after[way] - service.crossed[way]);
+                let ordered = if all > 0.0 { ours / all } else { 0.0 };
+                wait = collisions(span, packet, links, ordered);
+                if model.collides == Collides::AtFirst {
+                    let most = FIND_WITHIN * service.base.as_ps() as f64;
+                    wait *= (most / span).min(1.0).sqrt();
+                }
+                wait *= self.chance(part);
+                if model.recovery.is_some() {
                     self.marks.sprayed_at_random(wire, span, links);
                 }
             }
-            if spread.is_by_capacity() {
+            if model.spread.is_by_capacity() {
                 self.marks.sprayed(wire, span, links);
             }
         }
@@ -332,6 +361,16 @@ impl Engine<'_> {
         self.lanes[lane as usize].serving = None;
         self.arrives(now, lane, part, now + service.base + Duration::from_ps(wait as u64));
         self.serve_next(now, lane);
+    }
+
+    /// By what the wait of a part of a message is longer than the mean. Ranks that stand for others have none: it would be that of
+    /// all of them.
+    fn chance(&self, part: Part) -> f64 {
+        if self.spec.graph.folding().is_some() {
+            return 1.0;
+        }
+        let number = mix64(self.spec.seed ^ mix64(u64::from(part.message) << 16 | u64::from(part.number)));
+        1.0 + SPREAD_OF_WAITS * (2.0 * unit(number) - 1.0)
     }
 
     /// Enters bytes of a service in the ledger.

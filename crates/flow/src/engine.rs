@@ -45,6 +45,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) shorts: ShortLoads,
     /// By class: up from its switch, and down to it.
     pub(crate) levels: Vec<[Level; 2]>,
+    /// By pair of the network: what it sends.
+    pub(crate) levels_of_pairs: Vec<Level>,
     pub(crate) recovering: Recovering,
     pub(crate) ledger: Ledger,
     pub(crate) marks: Marks,
@@ -88,6 +90,7 @@ impl<'a> Engine<'a> {
             queues: Vec::new(),
             shorts: ShortLoads::default(),
             levels: vec![[Level::default(); 2]; network.gauges.len()],
+            levels_of_pairs: vec![Level::default(); network.pairs.len()],
             recovering: Recovering::default(),
             ledger: Ledger::new(&network),
             network,
@@ -186,7 +189,9 @@ impl<'a> Engine<'a> {
             self.shorts.tick(now, &self.network.capacity, &mut self.solver);
         }
         if self.recovering.due <= now {
-            self.recovering.tick(now, &self.services, &self.models, &mut self.solver);
+            let (services, lanes) = (&self.services[..], &mut self.lanes[..]);
+            let models = (&self.models[..], &self.network.at_switch[..]);
+            self.recovering.tick(now, (services, lanes), models, &mut self.solver);
         }
         let after = now + Duration::from_ps(1);
         let mut root = self.execution.root_before(after);

@@ -5,9 +5,11 @@ use pathweave_units::Time;
 
 use crate::network::Gauge;
 
-/// Waits of a random walk over the time of a message, in standard deviations of packets: fitted to permutations of 2 and 8 MB
-/// among 1,024 hosts.
+/// Waits of a random walk over the time of a message, in standard deviations of packets, over 16 links: fitted to permutations
+/// of 2 and 8 MB among 1,024 hosts. The last packet waits at the longest of the queues, and the largest of n normal values grows
+/// as the root of the logarithm of 2n.
 const OF_WALK: f64 = 2.4;
+const LOG2_OF_LINKS: f64 = 5.0;
 /// Waits of a queue with random arrivals, in mean waits: where the links have room.
 const OF_QUEUE: f64 = 6.0;
 
@@ -40,8 +42,9 @@ impl Level {
 }
 
 /// How long the last packet of a message waits that has been sprayed over such links, both of the sender's switch and of
-/// the receiver's: picoseconds. It took `span` picoseconds, in which these bytes crossed either.
-pub(crate) fn collisions(span: f64, packet: f64, links: [(Gauge, f64); 2]) -> f64 {
+/// the receiver's: picoseconds. It took `span` picoseconds, in which these bytes crossed either. Of what crossed the receiver's,
+/// the sender's switch sent such a part: that comes in the order in which it left, and nothing collides anew.
+pub(crate) fn collisions(span: f64, packet: f64, links: [(Gauge, f64); 2], ordered: f64) -> f64 {
     if span <= 0.0 {
         return 0.0;
     }
@@ -51,16 +54,33 @@ pub(crate) fn collisions(span: f64, packet: f64, links: [(Gauge, f64); 2]) -> f6
         }
         let full = (crossed / (gauge.capacity * span)).clamp(0.0, 0.999);
         let time = packet / gauge.of_one;
-        let walk = OF_WALK * (span * time * full).sqrt();
+        let walk = OF_WALK * (span * time * full * (1.0 + log2(gauge.links)) / LOG2_OF_LINKS).sqrt();
         walk.min(OF_QUEUE * time * full / (2.0 * (1.0 - full)))
     };
     let [a, b] = links.map(of);
-    ((a * a + b * b) / 2.0).sqrt()
+    // Over a single link there is nothing to choose.
+    let a = if links[0].0.links > 1.0 { a } else { 0.0 };
+    ((a * a + b * b * (1.0 - ordered.clamp(0.0, 1.0))) / 2.0).sqrt()
+}
+
+/// The logarithm of a number above 1, straight between powers of two: the same on every machine.
+fn log2(mut x: f64) -> f64 {
+    let mut whole = 0.0;
+    while x >= 2.0 {
+        x /= 2.0;
+        whole += 1.0;
+    }
+    whole + (x - 1.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logarithms_are_straight_between_powers_of_two() {
+        assert_eq!([1.0, 2.0, 3.0, 4.0, 16.0].map(log2), [0.0, 1.0, 1.5, 2.0, 4.0]);
+    }
 
     #[test]
     fn an_integral_over_steps() {
@@ -74,11 +94,20 @@ mod tests {
     /// 2 MB at 100 Gb/s over full links, packets of 4,178 bytes: sqrt(163 us x 334 ns) x 2.4 = 17.7 us.
     #[test]
     fn full_links_delay_by_a_random_walk() {
-        let gauge = Gauge { capacity: 0.2, of_one: 0.0125 };
+        let gauge = Gauge { capacity: 0.2, of_one: 0.0125, links: 16.0 };
         let span = 163e6;
-        let wait = collisions(span, 4_178.0, [(gauge, gauge.capacity * span); 2]);
+        let wait = collisions(span, 4_178.0, [(gauge, gauge.capacity * span); 2], 0.0);
         assert!((17.6e6..17.8e6).contains(&wait), "{wait}");
-        let idle = collisions(span, 4_178.0, [(gauge, 0.0); 2]);
+        let idle = collisions(span, 4_178.0, [(gauge, 0.0); 2], 0.0);
         assert_eq!(idle, 0.0);
+        // What comes from one switch in its order collides there alone; over fewer links the longest of the queues is shorter.
+        let ordered = collisions(span, 4_178.0, [(gauge, gauge.capacity * span); 2], 1.0);
+        assert!((wait / ordered - 2f64.sqrt()).abs() < 1e-9, "{wait} {ordered}");
+        let four = Gauge { capacity: 0.05, of_one: 0.0125, links: 4.0 };
+        let of_four = collisions(span, 4_178.0, [(four, four.capacity * span); 2], 0.0);
+        assert!((of_four / wait - (3.0 / 5.0f64).sqrt()).abs() < 1e-9, "{of_four} {wait}");
+        // Over one there is nothing to choose, and the order of one switch is kept.
+        let one = Gauge { capacity: 0.0125, of_one: 0.0125, links: 1.0 };
+        assert_eq!(collisions(span, 4_178.0, [(one, one.capacity * span); 2], 1.0), 0.0);
     }
 }

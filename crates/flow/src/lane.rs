@@ -7,6 +7,7 @@ use pathweave_fabric::PortId;
 use pathweave_sim::Chooser;
 use pathweave_units::{Duration, PathId, Time};
 
+use crate::recovery::Pace;
 use crate::solver::FlowId;
 
 /// What is to be sent by a queue pair: a part of a message.
@@ -27,6 +28,8 @@ pub(crate) struct Lane {
     pub(crate) single: Option<Single>,
     pub(crate) waiting: VecDeque<Part>,
     pub(crate) serving: Option<FlowId>,
+    /// Of a rate control that gets faster by timers.
+    pub(crate) pace: Pace,
     /// When a short message has left.
     pub(crate) free_at: Time,
     /// An event will come when that is.
@@ -63,11 +66,10 @@ pub(crate) struct Service {
     pub(crate) efficiency: f64,
     /// Those of its pair.
     pub(crate) gauges: Option<(u32, u32)>,
+    /// Of the network.
+    pub(crate) pair: u32,
     pub(crate) group: u16,
     pub(crate) lane: u32,
-    /// Where its rate control is slow to take what becomes free: the rate it remembers, and since when it is limited.
-    pub(crate) remembers: f64,
-    pub(crate) limited_since: Time,
     /// What it may have at most: what both ends can do.
     pub(crate) line: f64,
     pub(crate) part: Part,
@@ -75,8 +77,8 @@ pub(crate) struct Service {
     pub(crate) wire: f64,
     pub(crate) began: Time,
     pub(crate) base: Duration,
-    /// What had crossed the links of both ends' switches when it began.
-    pub(crate) crossed: [f64; 2],
+    /// What had crossed the links of both ends' switches when it began, and what of that its pair had sent.
+    pub(crate) crossed: [f64; 3],
     /// Bytes of acknowledgements a byte.
     pub(crate) acks: f64,
     /// Of `wire`, what the ledger has.

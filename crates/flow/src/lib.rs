@@ -32,6 +32,7 @@ mod solver;
 mod walk;
 mod wanted;
 
+pub use outside::FEW;
 use pathweave_results::RunResult;
 use pathweave_sim::{Monitor, SimError, SimSpec};
 

@@ -10,10 +10,20 @@ use crate::queue::Law;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
     pub(crate) spread: Spread,
+    pub(crate) collides: Collides,
     pub(crate) law: Law,
     pub(crate) recovery: Option<Recovery>,
     /// Data packets an acknowledgement.
     pub(crate) packets_an_ack: u64,
+}
+
+/// For how long the packets of a message collide with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Collides {
+    Never,
+    /// Hosts choose paths that they have found free: for the round trips until they have.
+    AtFirst,
+    Always,
 }
 
 /// By group.
@@ -28,8 +38,14 @@ pub(crate) fn models(spec: &SimSpec, ways: &Ways<'_>) -> Vec<Model> {
             (Spread::Random, Shares::ByCapacity { .. }) => Spread::ByCapacity,
             _ => spread,
         };
+        let collides = match spread {
+            Spread::Random | Spread::ByCapacity => Collides::Always,
+            Spread::Balanced if switches.spread().is_none() => Collides::AtFirst,
+            _ => Collides::Never,
+        };
         Model {
             spread,
+            collides,
             law: Law::of(&fluid.control),
             recovery: fluid.control.recovery,
             packets_an_ack: scheme.acks.packets_an_ack(spec.host.mtu.get()),

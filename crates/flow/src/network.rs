@@ -65,6 +65,8 @@ pub(crate) struct Gauge {
     pub(crate) capacity: f64,
     /// Of one.
     pub(crate) of_one: f64,
+    /// How many.
+    pub(crate) links: f64,
 }
 
 /// Which links the solver knows.
@@ -436,8 +438,8 @@ fn gauges(topology: &Topology, class_of: &[u32]) -> Vec<Gauge> {
         let ports = if topology.is_host(leaf) { &[] } else { topology.ports(leaf) };
         let up = ports.iter().filter(|port| !topology.is_host(port.peer));
         let rates: Vec<f64> = up.map(|port| bytes_a_ps(topology.link(port.link).rate)).collect();
-        let capacity: f64 = rates.iter().sum();
-        Gauge { capacity, of_one: capacity / (rates.len() as f64).max(1.0) }
+        let (capacity, links): (f64, _) = (rates.iter().sum(), (rates.len() as f64).max(1.0));
+        Gauge { capacity, of_one: capacity / links, links }
     };
     firsts.map(gauge).collect()
 }

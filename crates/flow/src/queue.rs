@@ -9,7 +9,7 @@ const LEAST_DRAIN: f64 = 0.2;
 /// The time constants of queues, of the scheme that says most of them, in picoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Law {
-    standing: f64,
+    pub(crate) standing: f64,
     pub(crate) unaware: f64,
     drain: f64,
 }

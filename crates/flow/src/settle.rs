@@ -7,7 +7,8 @@ use crate::engine::Engine;
 impl Engine<'_> {
     /// Finds all rates, and when flows end with them.
     pub(crate) fn settle(&mut self, now: Time) {
-        let Engine { solver, services, network, levels, models, recovering, completions, .. } = self;
+        let Engine { solver, services, network, levels, levels_of_pairs, models, .. } = self;
+        let Engine { recovering, completions, lanes, .. } = self;
         solver.solve();
         solver.take_touched_flows(&mut self.touched_flows);
         for &flow in &self.touched_flows {
@@ -20,10 +21,15 @@ impl Engine<'_> {
             {
                 levels[from as usize][0].change(now, rate - service.rate);
                 levels[to as usize][1].change(now, rate - service.rate);
+                levels_of_pairs[service.pair as usize].change(now, rate - service.rate);
             }
             service.rate = rate;
             if let Some(recovery) = models[usize::from(service.group)].recovery {
-                recovering.note(now, (flow, service), &recovery, solver);
+                let lane = &mut lanes[service.lane as usize];
+                let limiting = solver.limiting(flow).filter(|&at| network.at_switch[at as usize]);
+                if let Some(at) = limiting {
+                    recovering.note(now, (flow, service), (lane, &recovery), (solver, at), &self.law);
+                }
             }
             match service.ends() {
                 Some(end) => completions.set(flow, end),

@@ -4,7 +4,7 @@
 //! the same messages took. A run whose error is small is inside after all; one whose error is not, or of which too little
 //! could be measured, stays outside, and says by how much.
 
-use pathweave_flow::Efficiency;
+use pathweave_flow::{Efficiency, FEW};
 use pathweave_results::{Calibration, EndReason, FlowRecord, RunResult, percentile};
 use pathweave_sim::{Fidelity, Monitor, ObserveConfig, SimError, SimSpec, StopConfig};
 use pathweave_units::Duration;
@@ -16,9 +16,6 @@ const EVENTS: u64 = 3_000_000;
 /// Messages and hosts of a run that is measured: more take longer to set up than to measure.
 const MOST_MESSAGES: usize = 500_000;
 const MOST_HOSTS: u32 = 4_096;
-/// Messages of a run without dependencies that is measured. More of them, which begin at many times, are in the mean what
-/// the model was measured for.
-const MOST_LOOSE: usize = 5_000;
 /// Messages without which nothing can be said.
 const FEWEST: usize = 8;
 /// Part of the messages of a run that says something of the rest.
@@ -33,7 +30,7 @@ const INSIDE_OF_JOBS: f64 = 0.1;
 /// Whether packets tell of a run in doubt.
 pub(crate) fn may_be_measured(spec: &SimSpec) -> bool {
     let messages = spec.graph.messages().len();
-    let most = if spec.graph.has_dependencies() { MOST_MESSAGES } else { MOST_LOOSE };
+    let most = if spec.graph.has_dependencies() { MOST_MESSAGES } else { FEW };
     spec.graph.folding().is_none() && messages <= most && spec.topology.hosts() <= MOST_HOSTS
 }
 

@@ -14,8 +14,8 @@ use pathweave_workload::{
 use crate::fold;
 use crate::idle;
 use crate::load::Loaded;
+use crate::model::WorkloadEntry;
 use crate::model::validate::out_of_range;
-use crate::model::{Calibrate, WorkloadEntry};
 use crate::resolved;
 use crate::run;
 use crate::surroundings::workload_env;

@@ -21,6 +21,9 @@ use smallvec::SmallVec;
 /// Levels and rates that move by less, in relation to themselves, are left as they are.
 pub(crate) const EPSILON: f64 = 0.001;
 
+/// A flow that has less than its limit by more than this, in relation, is limited by others.
+const NOTICED: f64 = 0.02;
+
 /// Looks at resources for one solution at most; what is left then is solved with the next.
 const MOST_LOOKS: usize = 1_000_000;
 
@@ -241,14 +244,6 @@ impl Solver {
         }
     }
 
-    /// A flow may be no faster than this from now on, which is no slower than it is: nothing changes until others leave.
-    pub(crate) fn set_higher_limit(&mut self, id: FlowId, limit: f64) {
-        let flow = &mut self.flows[id as usize];
-        debug_assert!(limit >= flow.rate);
-        flow.limit = limit;
-        self.tell_limit(id);
-    }
-
     /// Its resources know the limit of a flow.
     fn tell_limit(&mut self, id: FlowId) {
         let flow = &self.flows[id as usize];
@@ -407,9 +402,12 @@ impl Solver {
         self.flows[id as usize].rate
     }
 
-    /// What a flow may have at most, whatever it shares.
-    pub(crate) fn limit(&self, id: FlowId) -> f64 {
-        self.flows[id as usize].limit
+    /// The resource that limits a flow by more than a fiftieth of what it may have; `None`: none does.
+    pub(crate) fn limiting(&self, id: FlowId) -> Option<ResourceId> {
+        let flow = &self.flows[id as usize];
+        let levels = flow.uses.iter().map(|held| (held.resource, self.levels[held.resource as usize]));
+        let lowest = levels.min_by(|a, b| a.1.total_cmp(&b.1));
+        lowest.filter(|(_, level)| *level < flow.limit * (1.0 - NOTICED)).map(|(resource, _)| resource)
     }
 
     /// The flows of a resource.
@@ -425,6 +423,13 @@ impl Solver {
     /// What the flows of a resource would take together without it, in relation to the room there is.
     pub(crate) fn demand(&self, resource: ResourceId) -> f64 {
         self.resources[resource as usize].demand
+    }
+
+    /// The same as of now, whatever has changed since the resource was looked at.
+    pub(crate) fn demand_now(&self, resource: ResourceId) -> f64 {
+        let at = &self.resources[resource as usize];
+        let of = |user: &User| user.share * user.limit.min(self.level_of_others(user));
+        at.users.iter().map(of).sum::<f64>() / at.room().max(f64::MIN_POSITIVE)
     }
 
     /// What its flows send over a resource.

@@ -319,7 +319,7 @@ fn an_incast_of_many_is_marked() {
             "scheme = \"udmp\"\n[topology]\nkind = \"star\"\nhosts = 40\n{}",
             messages(&(1..=senders).map(|host| (host, 0, 1, 0)).collect::<Vec<_>>())
         );
-        flows(&text, &[]).info.outside
+        flows(&text, &["run.calibrate=off"]).info.outside
     };
     assert!(mark(32).iter().any(|reason| reason.contains("24 hosts")));
     assert_eq!(mark(8), [] as [String; 0]);
@@ -436,11 +436,12 @@ fn a_run_of_packets_of_the_beginning_tells_the_error() {
     let text = format!(
         "scheme = \"rps\"\n{LEAVES}[[workload]]\nkind = \"all-to-all\"\nsize = \"256KB\"\nrepetitions = 4\n"
     );
-    let plain = flows(&text, &[]);
+    let plain = flows(&text, &["run.calibrate=off"]);
     assert_eq!((plain.info.calibration, plain.info.label().as_str()), (None, "fidelity: flow, uncalibrated"));
     let run = flows(&text, &["run.calibrate=prefix"]);
     let calibration = run.info.calibration.expect("960 messages are enough");
-    assert!((0.8..1.05).contains(&calibration.efficiency.expect("it is measured")), "{calibration:?}");
+    let efficiency = calibration.efficiency.expect("it was fitted");
+    assert!((0.8..1.05).contains(&efficiency), "{calibration:?}");
     assert!(calibration.held_out >= 20 && calibration.mean_error.abs() < 0.03, "{calibration:?}");
     assert!(run.info.label().contains("messages held out: mean"), "{}", run.info.label());
     // All of it is in that run of packets, so that the error of the whole is known.
@@ -450,6 +451,49 @@ fn a_run_of_packets_of_the_beginning_tells_the_error() {
     // Where no message ends in it, nothing is known.
     let short = flows(&text, &["run.calibrate=prefix", "run.max_events=10"]);
     assert_eq!(short.info.calibration, None);
+}
+
+/// What shows signs that it is outside is measured: it is told how far off it is, which is what packets of the same say; or it is
+/// inside after all. What shows none is not.
+#[test]
+fn a_run_in_doubt_is_measured() {
+    let job = |algorithm: &str, scheme: &str| {
+        format!(
+            "scheme = \"{scheme}\"\n{LEAVES}[[workload]]\nkind = \"collective\"\noperation = \"all-reduce\"\n\
+             algorithm = \"{algorithm}\"\nsize = \"4MB\"\nrepetitions = 2\n"
+        )
+    };
+    let time = |run: &RunResult| {
+        run.jobs.iter().map(|job| job.completion_ps().expect("it is over") as f64).sum::<f64>()
+    };
+    let mut verdicts = Vec::new();
+    for (algorithm, scheme) in [
+        ("halving-doubling", "ecmp"),
+        ("double-binary-tree", "rps"),
+        ("hierarchical", "udmp"),
+        ("ring", "udmp"),
+    ] {
+        let text = job(algorithm, scheme);
+        let (run, packets) = (flows(&text, &[]), result(&text, &[]));
+        let error = time(&run) / time(&packets) - 1.0;
+        let told = run.info.calibration.and_then(|calibration| calibration.time_error);
+        if let Some(told) = told {
+            assert!((told - error).abs() < 1e-9, "{algorithm} {scheme}: {told} and not {error}");
+        }
+        let outside = &run.info.outside;
+        assert_eq!(error.abs() > 0.03, !outside.is_empty(), "{algorithm} {scheme}: {error} {outside:?}");
+        let says = outside.iter().any(|why| why.contains("measured on all of its packets"));
+        assert_eq!(says, !outside.is_empty(), "{outside:?}");
+        verdicts.push((told.is_some(), says));
+    }
+    // A ring sprayed evenly has no sign: no host hears from two.
+    assert_eq!(verdicts[3], (false, false));
+    assert!(verdicts.contains(&(true, true)) && verdicts.contains(&(true, false)), "{verdicts:?}");
+    // One that is not measured says what it shows.
+    let unmeasured = flows(&job("double-binary-tree", "rps"), &["run.calibrate=off"]).info;
+    assert!(
+        unmeasured.calibration.is_none() && unmeasured.outside.iter().any(|why| why.contains("out of step"))
+    );
 }
 
 /// Asks to stop at the first look, and counts the looks.

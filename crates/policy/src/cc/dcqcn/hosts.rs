@@ -11,7 +11,7 @@ use pathweave_units::{Duration, Rate};
 
 use super::DcqcnConfig;
 use crate::cc::host_scaling::HostScaling;
-use crate::fluid::{Control, Controls};
+use crate::fluid::{Control, Controls, Recovery};
 use crate::{Adapt, HostEnv};
 
 /// The slowest line the presets are given for (HPCC, `simulation/run.py`; those of DCQCN and ASTRA-sim are of 40 Gb/s and
@@ -22,7 +22,10 @@ const ROUND_TRIP: Duration = Duration::from_us(12);
 
 impl Controls for DcqcnConfig {
     fn control(&self) -> Control {
-        Control::BY_NOTIFICATIONS
+        let p = self.params();
+        let forgets = Duration::from_ps((p.alpha_timer.as_ps() as f64 / p.gain) as u64);
+        let recovery = Recovery { interval: p.rate_timer, forgets, ..Recovery::BY_TIMER };
+        Control { recovery: Some(recovery), ..Control::BY_NOTIFICATIONS }
     }
 }
 
