@@ -3,6 +3,7 @@
 
 use pathweave_execution::{Completed, ConnId, QueuePairs, SenderTally, Share, shares};
 use pathweave_results::FlowRecord;
+use pathweave_sim::PathUse;
 use pathweave_transport::Status;
 use pathweave_units::{Duration, HostId, PathId, Spread, Time, mix64};
 use pathweave_workload::{Moment, TaskId};
@@ -47,7 +48,10 @@ impl Engine<'_> {
         let lanes = self.execution.connections[conn].queue_pairs.len();
         let first = self.execution.connections[conn].queue_pairs[0];
         let pair = self.lanes[first as usize].pair;
-        let Some(whole) = self.size(pair, message.size.get()) else {
+        // Parts of a message take a path each.
+        let single = self.lanes[first as usize].used();
+        let used = if lanes == 1 { single } else { PathUse::All };
+        let Some(whole) = self.size(pair, used, message.size.get()) else {
             return self.execution.unreachable(now, record);
         };
         let size = whole.0;
@@ -66,7 +70,7 @@ impl Engine<'_> {
             if !at.is_idle(now) {
                 at.waiting.push_back(part);
                 self.serve_next(now, lane);
-            } else if let Some(sized) = if lanes == 1 { Some(whole) } else { self.size(pair, len) } {
+            } else if let Some(sized) = if lanes == 1 { Some(whole) } else { self.size(pair, single, len) } {
                 self.serve(now, lane, part, sized);
             }
         }
@@ -120,10 +124,10 @@ impl Engine<'_> {
         self.network.pairs[pair as usize].profile
     }
 
-    /// What a message of so many bytes takes between the hosts of a pair, and the rate of the slower end.
-    fn size(&mut self, pair: u32, bytes: u64) -> Option<(Size, f64)> {
+    /// What a message of so many bytes takes between the hosts of a pair over one path or all, and the rate of these.
+    fn size(&mut self, pair: u32, used: PathUse, bytes: u64) -> Option<(Size, f64)> {
         let number = self.profile(pair)?;
-        Some((self.sizes.of(number, bytes), self.sizes.line_rate(number)))
+        Some((self.sizes.of(number, used, bytes), self.sizes.line_rate(number, used)))
     }
 
     /// How long an acknowledgement takes back between the hosts of a pair.
@@ -144,8 +148,8 @@ impl Engine<'_> {
                 return self.agenda.push(free_at, Event::LaneFree(lane));
             }
             let part = at.waiting.pop_front().expect("it is not empty");
-            let pair = at.pair;
-            if let Some(sized) = self.size(pair, part.bytes) {
+            let (pair, used) = (at.pair, at.used());
+            if let Some(sized) = self.size(pair, used, part.bytes) {
                 self.serve(now, lane, part, sized);
             }
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use pathweave_execution::ConnId;
 use pathweave_fabric::PortId;
-use pathweave_sim::Chooser;
+use pathweave_sim::{Chooser, PathUse};
 use pathweave_units::{Duration, PathId, Time};
 
 use crate::recovery::Pace;
@@ -37,6 +37,11 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
+    /// Which paths a message of it takes.
+    pub(crate) fn used(&self) -> PathUse {
+        if self.single.is_some() { PathUse::One } else { PathUse::All }
+    }
+
     /// Nothing is before what comes now.
     pub(crate) fn is_idle(&self, now: Time) -> bool {
         let busy = self.serving.is_some() || self.waits_until_free || self.free_at > now;

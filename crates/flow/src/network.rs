@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pathweave_fabric::PortId;
-use pathweave_sim::{PathProfile, PathUse, SimSpec, Ways};
+use pathweave_sim::{PathProfile, SimSpec, Ways};
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::{HostId, PathId, Spread, mix64};
 use pathweave_workload::Folding;
@@ -284,9 +284,7 @@ impl<'a> Network<'a> {
                         }
                     }
                 }
-                let used = if spread.is_single() { PathUse::One } else { PathUse::All };
                 pair.profile = ways.profile(src, dst).map(|profile| {
-                    let profile = profile.used(used);
                     let hops = profile.hops.iter().map(|(rate, delay)| (rate.as_bps(), delay.as_ps()));
                     *known
                         .entry((hops.collect::<Vec<_>>(), (profile.line_rate, profile.most)))

@@ -1,6 +1,6 @@
 //! What messages take on the wire, and how long when nothing else is there.
 
-use pathweave_sim::{HostConfig, IdealPath, PathProfile, full_and_ack_bytes};
+use pathweave_sim::{HostConfig, IdealPath, PathProfile, PathUse, full_and_ack_bytes};
 use pathweave_units::{Duration, Rate, mix64};
 
 use crate::walk::bytes_a_ps;
@@ -42,9 +42,18 @@ pub(crate) struct Sizes {
     host: HostConfig,
     packet_bytes: u32,
     ack_bytes: u32,
-    /// By profile of the network: with its ends, and how long an acknowledgement takes.
-    paths: Vec<(IdealPath<PathProfile>, Line, Duration)>,
-    known: [Option<((u32, u64), Size)>; REMEMBERED],
+    /// By profile of the network, for messages over all paths and over one: with what these carry, and how long an acknowledgement
+    /// takes.
+    paths: Vec<[Path; 2]>,
+    known: [Option<((u32, PathUse, u64), Size)>; REMEMBERED],
+}
+
+/// A path, or all of them side by side.
+#[derive(Clone, Debug)]
+struct Path {
+    ideal: IdealPath<PathProfile>,
+    line: Line,
+    back: Duration,
 }
 
 impl Sizes {
@@ -57,11 +66,15 @@ impl Sizes {
     /// Paths are these from now on; of the capacity of their links this share is used.
     pub(crate) fn on_paths(&mut self, profiles: &[PathProfile], share: f64) {
         let (mtu, framing, verb) = (self.host.mtu.get() as u16, self.host.framing, self.host.verb);
-        let of = |profile: &PathProfile| {
-            let ideal = IdealPath::new(profile.clone(), mtu, framing, verb);
-            (ideal, Line::of(profile, share), profile.one_way(self.ack_bytes))
+        let of = |profile: &PathProfile, used| {
+            let profile = profile.clone().used(used);
+            let (line, back) = (Line::of(&profile, share), profile.one_way(self.ack_bytes));
+            Path { ideal: IdealPath::new(profile, mtu, framing, verb), line, back }
         };
-        self.paths = profiles.iter().map(of).collect();
+        self.paths = profiles
+            .iter()
+            .map(|profile| [PathUse::One, PathUse::All].map(|used| of(profile, used)))
+            .collect();
         self.known = [None; REMEMBERED];
     }
 
@@ -75,27 +88,27 @@ impl Sizes {
         self.ack_bytes
     }
 
-    /// Bytes a picosecond that both ends of the path of this number can do.
-    pub(crate) fn line_rate(&self, number: u32) -> f64 {
-        self.paths[number as usize].1.rate
+    /// Bytes a picosecond that one path of this number, or all of them, carry.
+    pub(crate) fn line_rate(&self, number: u32, used: PathUse) -> f64 {
+        self.paths[number as usize][used as usize].line.rate
     }
 
     /// How long an acknowledgement takes back.
     pub(crate) fn back(&self, number: u32) -> Duration {
-        self.paths[number as usize].2
+        self.paths[number as usize][0].back
     }
 
     /// A message of so many bytes on the path of this number.
-    pub(crate) fn of(&mut self, number: u32, bytes: u64) -> Size {
-        let key = (number, bytes);
+    pub(crate) fn of(&mut self, number: u32, used: PathUse, bytes: u64) -> Size {
+        let key = (number, used, bytes);
         let place = mix64(bytes ^ u64::from(number) << 40) as usize % REMEMBERED;
         if let Some((known, size)) = &self.known[place]
             && *known == key
         {
             return *size;
         }
-        let (ideal_path, line, _) = &self.paths[number as usize];
-        let (wire, ideal) = ideal_path.message(bytes);
+        let Path { ideal: path, line, .. } = &self.paths[number as usize][used as usize];
+        let (wire, ideal) = path.message(bytes);
         let size = Size {
             wire,
             packets: bytes.div_ceil(self.host.mtu.get()).max(1),
