@@ -15,7 +15,7 @@ use crate::datagram::is_raw;
 use crate::host::Host;
 use crate::ideal::{ack_wire_bytes, ideal_fct};
 use crate::letters::Letter;
-use crate::opening::{full_and_ack_bytes, policy_stream};
+use crate::opening::{evidence, full_and_ack_bytes, policy_stream};
 use crate::paths::PathProfile;
 use crate::shard::{QueuePair, Shard, Traffic};
 use crate::spec::Verb;
@@ -255,18 +255,20 @@ impl<const C: usize> Shard<'_, C> {
         let ports = self.hosts[own.index()].nic.ports();
         let port_rate = self.network.fabric.link(ports.start).0;
         let line = Rate::from_bps(port_rate.as_bps() * u64::from(ports.end - ports.start));
+        let recovery = scheme.recovery.for_path(env.path_packets());
         for index in 0..scheme.queue_pairs {
             let (at_src, at_dst) = self.queue_pair(conn, index);
             let (qp, remote) = if is_sender { (at_src, at_dst) } else { (at_dst, at_src) };
             let mut rng = policy_stream(spec.seed, conn, index, is_sender);
             let config = QpConfig {
-                recovery: scheme.recovery,
+                recovery,
                 acks: scheme.acks,
                 cnp: scheme.cnp,
                 reordering: scheme.reordering,
                 credit: scheme.credit_terms(&env, line),
                 rto: spec.host.rto,
                 idle_rtt: opening.rtt,
+                evidence: evidence(spec, scheme),
                 rnr: RnrConfig::default(),
                 receive: ReceiveMode::Discard,
                 ..QpConfig::new(peer, policy.build(&env, &mut rng), views)
