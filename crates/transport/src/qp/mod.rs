@@ -153,7 +153,7 @@ impl<P: Policy> Qp<P> {
                 recovery,
                 rto,
                 Timing::new(first_wait(idle_rtt, acks)),
-                Slack::new(host_delay, evidence),
+                Slack::new(host_delay, evidence).with_answers_by_path(acks),
                 max_reads_out,
             ),
             receive: ReceiveStream::new(recovery, acks, cnp, reordering, receive, domain, max_reads_in),

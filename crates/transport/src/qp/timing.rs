@@ -123,18 +123,21 @@ impl<P: Policy> Qp<P> {
         self.wake(common);
     }
 
-    /// Recovery by time sends a probe after the oldest packet, and one on another path.
+    /// Recovery by time sends a probe after the oldest packet, and some on other paths.
     #[cold]
     fn ask_what_became(&mut self, now: Time, common: &mut Common) {
         let Some(own) = self.send.oldest_path() else { return };
-        let other = match self.send.recovery.timed() {
-            Some(timed) if timed.may_ask_on_others() => {
-                let next = self.path_of_next(now, common).filter(|&next| next != own);
-                next.or_else(|| self.send.other_path(own))
+        let mut paths = Vec::new();
+        if self.send.recovery.timed().is_some_and(|timed| timed.may_ask_on_others()) {
+            self.send.other_paths(own, &mut paths);
+            if let Some(next) = self.path_of_next(now, common)
+                && next != own
+                && !paths.contains(&next)
+            {
+                paths.push(next);
             }
-            _ => None,
-        };
-        for path in core::iter::once(own).chain(other) {
+        }
+        for path in core::iter::once(own).chain(paths) {
             if let Some(timed) = self.send.recovery.timed() {
                 timed.probe(now, path);
                 timed.asked_for_all();

@@ -22,7 +22,6 @@ use alloc::vec::Vec;
 use pathweave_units::{Duration, PathId, Time};
 
 use super::selective_repeat::Sender;
-use crate::config::Evidence;
 use crate::send::flight::{Flight, Slot};
 
 /// Packets that count as late with each acknowledgement, or each time the timer fires. So what is sent again is clocked by
@@ -43,6 +42,15 @@ pub(crate) fn pause(patience: Duration) -> Duration {
 pub(crate) struct Oldest {
     pub(crate) sent_at: Time,
     pub(crate) standing: Standing,
+}
+
+/// What an answer says of what left before its probe on its path and is not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// That it is lost.
+    Prove,
+    /// That something has overtaken it.
+    Overtake,
 }
 
 /// What is known of a packet in flight.
@@ -174,13 +182,13 @@ impl Sender {
         self.order.asked(self.order.end_tx().wrapping_sub(1));
     }
 
-    /// Whether this answers a probe. What left before it has been overtaken; with `evidence` of probes, what left on its path
-    /// is lost.
+    /// Whether this answers a probe. What left before it has been overtaken; where answers prove it, what left on its
+    /// path is lost.
     pub(crate) fn answered(
         &mut self,
         now: Time,
         (sent_at, path): (Time, PathId),
-        evidence: Evidence,
+        answers: Answers,
         flight: &mut Flight,
         lost: &mut Vec<u64>,
     ) -> bool {
@@ -188,7 +196,7 @@ impl Sender {
         if probe.next_tx.wrapping_sub(self.arrived_tx) as i32 > 0 {
             self.arrived_tx = probe.next_tx;
         }
-        if evidence == Evidence::Probe {
+        if answers == Answers::Prove {
             let before = |tx: u32| probe.next_tx.wrapping_sub(tx) as i32 > 0;
             let on_path = flight.in_flight().filter(|(_, slot)| slot.path == path && before(slot.tx));
             let from = lost.len();
@@ -302,14 +310,14 @@ mod tests {
         // PSN 2 was not late yet, but its path is asked.
         sent(&mut sender, &mut flight, 4, Time::from_us(30));
         let probe = (Time::from_us(26), PathId(0));
-        for (evidence, proved) in [(Evidence::Probe, &[0, 2][..]), (Evidence::Probe, &[0, 2])] {
-            sender.answered(Time::from_us(40), probe, evidence, &mut flight, &mut lost);
+        for proved in [[0, 2], [0, 2]] {
+            sender.answered(Time::from_us(40), probe, Answers::Prove, &mut flight, &mut lost);
             assert_eq!(lost, proved, "answered twice, it says no more");
         }
         assert!(!sender.answered(
             Time::from_us(40),
             (Time::from_us(27), PathId(1)),
-            Evidence::Probe,
+            Answers::Prove,
             &mut flight,
             &mut lost
         ));

@@ -1,5 +1,6 @@
 //! How long packets take of late, and how long one may say nothing: *patience*.
 
+use pathweave_policy::AckPolicy;
 use pathweave_units::Duration;
 
 use crate::config::Evidence;
@@ -31,13 +32,20 @@ const UNPROVED: u64 = 2;
 
 impl Slack {
     const PROBES: u8 = 1 << 7;
+    const PROVES: u8 = 1 << 6;
 
     pub(crate) fn new(host_delay: Duration, evidence: Evidence) -> Self {
         let bits = units(host_delay).checked_ilog2().map_or(0, |bits| bits as u8);
         Slack(if evidence == Evidence::Probe { bits | Self::PROBES } else { bits })
     }
+    /// Each packet is acknowledged by itself, over its own path: an answer that comes without an acknowledgement of what was
+    /// before its probe proves that lost. One for several takes the path of the last of them, and may be later.
+    pub(crate) fn with_answers_by_path(self, acks: AckPolicy) -> Self {
+        let each = acks.every_packets == 1 && acks.every_bytes.is_none();
+        Slack(if each { self.0 | Self::PROVES } else { self.0 })
+    }
     fn units(self) -> u32 {
-        match self.0 & !Self::PROBES {
+        match self.0 & !(Self::PROBES | Self::PROVES) {
             0 => 0,
             bits => 1 << bits,
         }
@@ -45,6 +53,10 @@ impl Slack {
     #[inline]
     pub(crate) fn evidence(self) -> Evidence {
         if self.0 & Self::PROBES == 0 { Evidence::Patience } else { Evidence::Probe }
+    }
+    /// Whether the answer of a probe proves what left before it on its path lost.
+    pub(crate) fn answers_prove(self) -> bool {
+        self.0 & (Self::PROBES | Self::PROVES) == Self::PROBES | Self::PROVES
     }
     /// After what time an overtaken packet is lost, whatever is known of it.
     #[inline]

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use pathweave_units::{Duration, PathId, Time};
 
 use super::SendStream;
-use crate::recovery::timed::{Rule, Standing, pause};
+use crate::recovery::timed::{Answers, Rule, Standing, pause};
 
 /// What it means that patience is at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub(crate) enum Verdict {
 
 /// Where the policy holds what is to be sent again, so many times as many packets count as lost with each silence.
 const DEAD_A_STEP: u32 = 4;
+
+/// Probes that leave with each silence on paths other than that of the oldest packet, besides one on that of the next.
+const OTHERS: usize = 2;
 
 /// The longest silence is at least that of two probes: of one patience, and of two.
 const LEAST_PATIENCES: u64 = 3;
@@ -113,10 +116,16 @@ impl SendStream {
         recovery.timed()?.oldest_path(flight)
     }
 
-    /// A path other than this one of which something came back lately, else the first.
-    pub(crate) fn other_path(&self, than: PathId) -> Option<PathId> {
-        let first = core::iter::once(PathId(0));
-        self.flight.acked_paths().chain(first).find(|&path| path != than)
+    /// Up to [`OTHERS`] paths of which something came back lately, other than this one, else the first; others with each silence, as
+    /// those may have died since.
+    pub(crate) fn other_paths(&self, than: PathId, into: &mut Vec<PathId>) {
+        let tried = OTHERS * usize::from(self.timeouts.saturating_sub(1));
+        let acked = self.flight.acked_paths().filter(|&path| path != than);
+        into.extend(acked.skip(tried).take(OTHERS));
+        if into.is_empty() && than != PathId(0) {
+            into.push(PathId(0));
+        }
+        into.dedup();
     }
 
     /// A probe was answered that left then on this path: if it is one of this stream. What it proves lost goes to `lost`.
@@ -128,7 +137,8 @@ impl SendStream {
     ) -> bool {
         let Self { recovery, flight, slack, .. } = self;
         let Some(timed) = recovery.timed() else { return false };
-        let is_own = timed.answered(now, (sent_at, path), slack.evidence(), flight, lost);
+        let answers = if slack.answers_prove() { Answers::Prove } else { Answers::Overtake };
+        let is_own = timed.answered(now, (sent_at, path), answers, flight, lost);
         if is_own {
             self.measured(now, now - sent_at);
         }
