@@ -313,7 +313,7 @@ pub fn simai(data: &[u8]) {
 /// A connection matrix of htsim.
 pub fn htsim_cm(data: &[u8]) {
     let text = text_of(data);
-    let _ = pathweave_workload::parse_htsim_cm(&text, "fuzz").map_err(|error| error.to_string());
+    let _ = pathweave_workload::parse_htsim_cm(&text, "fuzz", None).map_err(|error| error.to_string());
 }
 
 /// A distribution of flow sizes.

@@ -109,12 +109,11 @@ pub(crate) fn for_hosts(
     round_trip: Option<Span>,
 ) -> Scheme {
     let by_path = matches!(scheme.recovery, Recovery::PathOrder { .. });
-    if let (Some(window_packets), Some(bytes)) = (scheme.recovery.window_packets_mut(), receive_buffer_bytes)
-    {
+    if let (Some(window_packets), Some(bytes)) = (scheme.recovery.window_packets(), receive_buffer_bytes) {
         let packet = usize::from(config.mtu_payload) + BUFFER_BYTES_A_PACKET;
         let fits = (bytes / 2).max(LEAST_WINDOW_BYTES) / packet;
         let fits = u32::try_from(fits.max(LEAST_WINDOW_PACKETS)).unwrap_or(u32::MAX);
-        *window_packets = (*window_packets).min(fits);
+        scheme.recovery = scheme.recovery.with_window_packets(window_packets.min(fits));
     }
     if let Recovery::PathOrder { rto_min, .. } = &mut scheme.recovery {
         *rto_min = (*rto_min).max(timeouts(config).timeout);

@@ -20,9 +20,11 @@ pub struct Want {
     pub msn: u32,
     /// A retransmission.
     pub retransmit: bool,
-    /// Data packets sent and neither acknowledged nor declared lost, this one not counted.
+    /// Data packets sent and neither acknowledged nor declared lost, this one not counted. Short ones count by their bytes: as
+    /// many full packets as take the same, rounded up, and no more than there are. So a window of so many packets is a window of
+    /// full ones.
     pub inflight_packets: u32,
-    /// Wire bytes of `inflight_packets`.
+    /// Their wire bytes.
     pub inflight_bytes: u64,
     /// NIC ports by which it may leave.
     pub egress: Egress,
@@ -87,7 +89,7 @@ pub struct Sent {
     pub wire_bytes: u32,
     /// A retransmission.
     pub retransmit: bool,
-    /// Data packets in flight, this one counted.
+    /// Data packets in flight, counted as in [`Want`], this one as a full one.
     pub inflight_packets: u32,
 }
 
@@ -152,7 +154,7 @@ pub struct Feedback {
     pub rtt: Duration,
     /// Receiver's stamp minus sender's stamp, in picoseconds; meaningful up to a constant clock offset.
     pub one_way_ps: i64,
-    /// Data packets in flight after this feedback.
+    /// Data packets in flight after this feedback, counted as in [`Want`].
     pub inflight_packets: u32,
     /// The queue pair still has data to send (new or to retransmit).
     pub backlogged: bool,
@@ -190,7 +192,7 @@ pub struct ControlFeedback {
     /// The answerer's stamp minus that one, in picoseconds; meaningful up to a constant clock offset. Zero where there is
     /// none.
     pub one_way_ps: i64,
-    /// Data packets in flight.
+    /// Data packets in flight, counted as in [`Want`].
     pub inflight_packets: u32,
     /// The queue pair still has data to send (new or to retransmit).
     pub backlogged: bool,
@@ -324,6 +326,10 @@ impl PolicyEnv {
     /// Bytes in flight that keep the line busy when the fabric is idle.
     pub const fn bdp_bytes(&self) -> u64 {
         self.line_rate.bytes_in(self.base_rtt)
+    }
+    /// Full packets in flight that keep the line busy when the fabric is idle.
+    pub fn path_packets(&self) -> u64 {
+        self.bdp_bytes().div_ceil(u64::from(self.mtu_wire_bytes).max(1))
     }
 }
 

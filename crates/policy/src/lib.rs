@@ -102,7 +102,8 @@ pub use registry::{AnyPolicy, PolicyConfig};
 pub use reordering::{CleanNotice, CopyMarks, Reordering, ReportPolicy};
 pub use reps::{Reps, RepsConfig};
 pub use scheme::{
-    AckPolicy, CnpMode, CnpPolicy, DestinationControl, PathRto, Ports, Recovery, RingScope, Scheme,
+    AckPolicy, CnpMode, CnpPolicy, DestinationControl, MOST_WINDOW_PACKETS, PathRto, Ports, Recovery,
+    RingScope, Scheme,
 };
 pub use schemes::{SchemeInfo, find_scheme, schemes};
 pub use service::{

@@ -128,6 +128,8 @@ pub struct MpRdma {
     ooo: OutOfOrder,
     /// Packets that may leave on any path.
     kept: u32,
+    /// What short packets left of those that were granted, in full packets.
+    spare: f64,
     /// Retransmissions that may leave on any path.
     resends: u32,
     /// No further halving before this PSN is acknowledged.
@@ -147,6 +149,7 @@ struct Params {
     burst_timer: Duration,
     line: Rate,
     packet_time: Duration,
+    packet_bytes: f64,
     base_rtt: Duration,
 }
 
@@ -163,6 +166,7 @@ impl MpRdma {
             clock: AckClock::new(env.paths, config.explore, rng),
             ooo: OutOfOrder::new(config.ooo_packets),
             kept: initial,
+            spare: 0.0,
             resends: 0,
             recover: 0,
             next_psn: 0,
@@ -175,6 +179,7 @@ impl MpRdma {
                 burst_timer: if idle == Duration::ZERO { env.base_rtt } else { idle },
                 line: env.line_rate,
                 packet_time: env.line_rate.time_for(u64::from(env.mtu_wire_bytes)),
+                packet_bytes: f64::from(env.mtu_wire_bytes),
                 base_rtt: env.base_rtt,
             },
         }
@@ -230,6 +235,16 @@ impl MpRdma {
         self.clock.avoid(path, rng);
     }
 
+    /// A packet was granted for a full one. What short ones leave is kept for others, a full packet at a time.
+    #[inline]
+    fn save(&mut self, wire_bytes: u32) {
+        self.spare += (1.0 - f64::from(wire_bytes) / self.params.packet_bytes).max(0.0);
+        if self.spare >= 1.0 {
+            self.spare -= 1.0;
+            self.kept = self.kept.saturating_add(1);
+        }
+    }
+
     #[inline]
     fn grant(&mut self, charge: Charge, path: PathId, egress: Egress) -> Grant {
         self.charge = charge;
@@ -272,6 +287,7 @@ impl Policy for MpRdma {
         if self.charge != Charge::Release {
             self.clock.sprayed(cx.rng);
         }
+        self.save(sent.wire_bytes);
         if sent.retransmit { RETRANSMITTED } else { Memo::default() }
     }
 

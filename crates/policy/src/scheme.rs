@@ -241,27 +241,33 @@ pub enum Recovery {
         /// A packet counts as lost once one sent this many packets later is acknowledged. 0: never, only the
         /// timer finds losses; right for lossless fabrics under spraying.
         reorder_packets: u32,
-        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
-        window_packets: u32,
+        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. Absent: 4,096,
+        /// or as many as fill two bandwidth-delay products of the path.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        window_packets: Option<u32>,
     },
     /// As selective repeat, with losses found by time, learned from round-trip times (in the spirit of RACK and its tail
-    /// loss probe, RFC 8985). What left before a packet that has arrived, and longer ago than any of late took, is lost.
-    /// Where nothing arrives any more, the oldest packet is sent again after that time, then after twice that time, and so
-    /// on: what arrives then tells of the rest. The configured retransmission timeout bounds what it guesses before it has measured; a
-    /// message fails only after as long as the configured timeouts last in all.
+    /// loss probe, RFC 8985). What left before a packet that has arrived, and longer ago than any of late took, is lost; where
+    /// switches pause or trim, only if a probe that followed it on its path comes back before it, or after twice that time.
+    /// Where nothing arrives any more, probes follow the oldest packet after that time, after twice that time, and so on. Only
+    /// if nothing answers for the configured retransmission timeout is that a timeout; a message fails after as long as the
+    /// configured timeouts last in all.
     Timed {
         /// A packet also counts as lost once one sent this many packets later is acknowledged. 0: never.
         #[cfg_attr(feature = "serde", serde(default))]
         reorder_packets: u32,
-        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
-        window_packets: u32,
+        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. Absent: 4,096,
+        /// or as many as fill two bandwidth-delay products of the path.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        window_packets: Option<u32>,
     },
     /// As selective repeat without a bound, with the timer of MRC's NICs in place of the configured one: 1.024 us times a power
     /// of two. Apart from what trims tell, only it finds losses.
     Timeouts {
         /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. MRC has multiples
-        /// of 128.
-        window_packets: u32,
+        /// of 128. Absent: 1,024, or the multiple of 128 that fills two bandwidth-delay products of the path.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        window_packets: Option<u32>,
         /// The power of two, 0 to 24. Absent: the least one that makes eight idle round trips.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         exponent: Option<u8>,
@@ -275,8 +281,10 @@ pub enum Recovery {
     /// once, whatever the window says. Where no acknowledgement comes, a probe follows the data: if it met no queue and the
     /// data has not arrived, that is lost. The configured retransmission timer is for what no probe tells.
     Sleek {
-        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
-        window_packets: u32,
+        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. Absent: 4,096,
+        /// or as many as fill two bandwidth-delay products of the path.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        window_packets: Option<u32>,
         /// Packets ahead of a gap that prove it a loss, in windows, of which the product is at most the largest window.
         #[cfg_attr(feature = "serde", serde(default = "sleek::reorder_windows"))]
         reorder_windows: f64,
@@ -295,8 +303,10 @@ pub enum Recovery {
     /// packet is acknowledged, what left before it on its path and is not is lost. Wants an acknowledgement for every
     /// packet. What leaves last on a path is found lost by the path's timer (LAPS, algorithm 3).
     PathOrder {
-        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
-        window_packets: u32,
+        /// Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. Absent: 4,096,
+        /// or as many as fill two bandwidth-delay products of the path.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        window_packets: Option<u32>,
         /// Whose packets keep one order.
         scope: RingScope,
         /// How long a path may say nothing.
@@ -326,9 +336,9 @@ mod sleek {
 
 impl Recovery {
     /// SLEEK with the figures of uet-htsim 40ccb05.
-    pub const fn sleek(window_packets: u32) -> Self {
+    pub const fn sleek() -> Self {
         Recovery::Sleek {
-            window_packets,
+            window_packets: None,
             reorder_windows: sleek::reorder_windows(),
             reorder_packets: sleek::reorder_packets(),
             probe_rtts: sleek::probe_rtts(),
@@ -339,29 +349,62 @@ impl Recovery {
     pub const fn goes_back(&self) -> bool {
         matches!(self, Recovery::GoBackN | Recovery::GoBackNRepeated { .. })
     }
-    /// Packets beyond the first gap that the receiver tracks, where it takes any.
-    pub const fn window_packets(&self) -> Option<u32> {
+    /// Packets beyond the first gap that the receiver tracks, where it takes any and was told how many.
+    pub const fn given_window_packets(&self) -> Option<u32> {
         match *self {
             Recovery::GoBackN | Recovery::GoBackNRepeated { .. } => None,
             Recovery::SelectiveRepeat { window_packets, .. }
             | Recovery::Timed { window_packets, .. }
             | Recovery::Sleek { window_packets, .. }
             | Recovery::Timeouts { window_packets, .. }
-            | Recovery::PathOrder { window_packets, .. } => Some(window_packets),
+            | Recovery::PathOrder { window_packets, .. } => window_packets,
         }
     }
-    /// The same, to change it.
-    pub const fn window_packets_mut(&mut self) -> Option<&mut u32> {
-        match self {
-            Recovery::GoBackN | Recovery::GoBackNRepeated { .. } => None,
-            Recovery::SelectiveRepeat { window_packets, .. }
-            | Recovery::Timed { window_packets, .. }
-            | Recovery::Sleek { window_packets, .. }
-            | Recovery::Timeouts { window_packets, .. }
-            | Recovery::PathOrder { window_packets, .. } => Some(window_packets),
+    /// Packets beyond the first gap that the receiver tracks, where it takes any, on a short path.
+    pub const fn window_packets(&self) -> Option<u32> {
+        match self.given_window_packets() {
+            Some(packets) => Some(packets),
+            None if self.goes_back() => None,
+            None if matches!(self, Recovery::Timeouts { .. }) => Some(LEAST_WINDOW_PACKETS_OF_NICS),
+            None => Some(LEAST_WINDOW_PACKETS),
+        }
+    }
+    /// The same with so many packets, where it takes any ahead of a gap.
+    pub const fn with_window_packets(mut self, packets: u32) -> Self {
+        if let Recovery::SelectiveRepeat { window_packets, .. }
+        | Recovery::Timed { window_packets, .. }
+        | Recovery::Sleek { window_packets, .. }
+        | Recovery::Timeouts { window_packets, .. }
+        | Recovery::PathOrder { window_packets, .. } = &mut self
+        {
+            *window_packets = Some(packets);
+        }
+        self
+    }
+    /// The same for a path that holds so many full packets: where nothing was said, its window is twice that, so that a
+    /// packet that is lost and sent again does not stop those behind it.
+    pub fn for_path(self, path_packets: u64) -> Self {
+        match (self.given_window_packets(), self.window_packets()) {
+            (None, Some(least)) => {
+                let wanted = path_packets.saturating_mul(2).next_multiple_of(u64::from(WINDOW_STEP_PACKETS));
+                let most = u64::from(MOST_WINDOW_PACKETS);
+                self.with_window_packets(least.max(wanted.min(most) as u32))
+            }
+            _ => self,
         }
     }
 }
+
+/// Packets beyond a gap that receivers track at least, if nothing was said. Beyond the skew that queues at ECN's upper
+/// threshold cause between paths (400 KB for each 25 Gb/s, 1,600 packets of 1,000 bytes at 100 Gb/s).
+const LEAST_WINDOW_PACKETS: u32 = 4_096;
+/// Those of NICs as MRC has them: its example.
+const LEAST_WINDOW_PACKETS_OF_NICS: u32 = 1_024;
+/// Steps in which a window follows its path: MRC's.
+const WINDOW_STEP_PACKETS: u32 = 128;
+/// Most packets between the oldest unacknowledged and the newest, whatever the recovery: a quarter of the wire's 24-bit PSN
+/// space, so that every PSN can be told from its neighbours of other rounds.
+pub const MOST_WINDOW_PACKETS: u32 = 1 << 22;
 
 /// Whose packets keep one order on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -153,7 +153,7 @@ impl OwnSchemes {
                 };
                 self.expand_within(&mut base, &base_path, within)?;
                 let over = std::mem::replace(node, base);
-                node.merge(over);
+                node.merge_scheme(over);
                 set_name(node, &label);
                 Ok(())
             }
@@ -235,6 +235,43 @@ mod tests {
         let recovery = expanded(same).unwrap()["scheme"]["recovery"].clone();
         assert_eq!(recovery["window_packets"].as_integer(), Some(9));
         assert_eq!(recovery["reorder_packets"].as_integer(), Some(0));
+    }
+
+    #[test]
+    fn another_choice_replaces_its_table() {
+        let scheme = |text: &str| expanded(text).unwrap()["scheme"].clone();
+        let picker = |scheme: toml::Value| scheme["policy"]["picker"].as_table().unwrap().clone();
+        let recycled = "{ base = \"uet-nscc\", policy = { picker = { recycled = {} } } }";
+        assert_eq!(picker(scheme(&format!("scheme = {recycled}"))).keys().collect::<Vec<_>>(), ["recycled"]);
+        // In two steps, and a field of the same choice.
+        let text = format!(
+            "scheme = {{ base = \"a\", policy.picker.recycled = {{ ring = 4 }} }}\n[schemes]\na = {recycled}"
+        );
+        assert_eq!(picker(scheme(&text))["recycled"]["ring"].as_integer(), Some(4));
+        let cc = scheme("scheme = { base = \"uet-nscc\", policy.cc = { swift = { increase = 2.0 } } }");
+        assert_eq!(cc["policy"]["cc"].as_table().unwrap().keys().collect::<Vec<_>>(), ["swift"]);
+    }
+
+    /// What a table in a table is in a scheme, wherever it is alone there: a choice.
+    #[test]
+    fn tables_alone_in_a_table_are_choices() {
+        fn walk(path: &str, table: &Table, found: &mut std::collections::BTreeSet<String>) {
+            if crate::text::choice(table).is_some() {
+                found.insert(path.to_owned());
+            }
+            for (name, node) in table {
+                if let Value::Table(below) = &node.value {
+                    walk(&format!("{path}.{name}"), below, found);
+                }
+            }
+        }
+        let mut found = std::collections::BTreeSet::new();
+        for info in schemes() {
+            let Value::Table(table) = tree_of(&(info.make)()).value else { panic!("a table") };
+            walk("scheme", &table, &mut found);
+        }
+        let found: Vec<&str> = found.iter().map(String::as_str).collect();
+        assert_eq!(found, ["scheme.policy.cc", "scheme.policy.picker"]);
     }
 
     #[test]

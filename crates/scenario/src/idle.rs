@@ -3,14 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use pathweave_fabric::config::SwitchConfig;
+use pathweave_fabric::config::{SwitchConfig, Thresholds};
 use pathweave_policy::cc::CcConfig;
+use pathweave_policy::fluid::Control;
 use pathweave_policy::{
     CnpMode, DatagramConfig, DlbfConfig, OnSwitch, PolicyConfig, Ports, Recovery, Reordering, ReportPolicy,
     Scheme, Service, SplitConfig, UdmpConfig, UdmpVariant,
 };
 use pathweave_topo::{RoutingConfig, Topology};
-use pathweave_units::Duration;
+use pathweave_units::{Bytes, Duration, Rate};
 use pathweave_workload::MessageGraph;
 use serde::Serialize;
 
@@ -52,6 +53,7 @@ pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGra
     let has_edges = topology.sites().is_some_and(|sites| !sites.external().is_empty());
     for (path, named) in &schemes {
         notes.of_scheme(&path.to_string(), &named.scheme);
+        notes.of_trimming(&path.to_string(), &named.scheme, &scenario.switch, topology);
         if has_edges
             && scenario.switch.external.nsf.is_none()
             && matches!(named.scheme.policy, PolicyConfig::Reflex(_))
@@ -137,6 +139,27 @@ impl Notes {
         }
     }
 
+    /// Switches that trim, for schemes that are not made for it.
+    fn of_trimming(&mut self, path: &str, scheme: &Scheme, switch: &SwitchConfig, topology: &Topology) {
+        if !switch.trim.enabled {
+            return;
+        }
+        if scheme.recovery.goes_back() && !matches!(scheme.service, Service::Datagram(_)) {
+            self.0.push(format!(
+                "{path}.recovery is \"go_back_n\" and switch.trim.enabled: for each packet that is trimmed, all behind it are \
+                 sent again; it is made for switches that pause (switch.pfc)"
+            ));
+        }
+        let by_marks = [Control::BY_MARKS, Control::BY_NOTIFICATIONS].contains(&scheme.as_fluid().control);
+        if by_marks && switch.ecn.enabled && marks_nothing(switch, topology) {
+            self.0.push(format!(
+                "{path} slows down for marks, and there are none: switch.ecn.kmin = {} is not below switch.trim.queue = {}, \
+                 beyond which packets are trimmed",
+                switch.ecn.kmin, switch.trim.queue
+            ));
+        }
+    }
+
     fn of_scheme(&mut self, path: &str, scheme: &Scheme) {
         let within = |below: &str| format!("{path}.{below}");
         if let Service::Datagram(datagrams) = &scheme.service {
@@ -200,6 +223,19 @@ impl Notes {
             self.add(&within("policy"), &idle, why);
         }
     }
+}
+
+/// Whether ports trim before they mark, at whatever rate there is.
+fn marks_nothing(switch: &SwitchConfig, topology: &Topology) -> bool {
+    let at =
+        |bytes: Bytes, of: Rate, rate: Rate| bytes.get() as f64 * rate.as_bps() as f64 / of.as_bps() as f64;
+    topology.links().iter().all(|link| {
+        let kmin = match switch.ecn.thresholds {
+            Thresholds::ByRate => at(switch.ecn.kmin, switch.ecn.reference_rate, link.rate),
+            Thresholds::Fixed => switch.ecn.kmin.get() as f64,
+        };
+        kmin >= at(switch.trim.queue, switch.trim.reference_rate, link.rate)
+    })
 }
 
 /// Fields of a table that differ from those of another.
@@ -310,6 +346,24 @@ mod tests {
         assert_eq!(notes("rps", &["run.fidelity=flow", "run.calibrate=prefix"]), [""; 0]);
         assert_eq!(notes("conga", &["switch.forwarding.conga.gap=9us"]), [""; 0]);
         assert_eq!(notes("rps", &["routing=source", "network.source_route=hops"]), [""; 0]);
+    }
+
+    /// By default 178,450 B are trimmed and 400 KB marked, at 100 Gb/s and any other rate alike.
+    #[test]
+    fn schemes_that_switches_which_trim_are_not_made_for() {
+        let trims = ["switch.trim.enabled=true", "switch.pfc.enabled=false"];
+        let goes_back = "scheme.recovery is \"go_back_n\" and switch.trim.enabled: for each packet that is trimmed, all behind it \
+                         are sent again; it is made for switches that pause (switch.pfc)";
+        let unmarked = "scheme slows down for marks, and there are none: switch.ecn.kmin = 400KB is not below switch.trim.queue = \
+                        178450B, beyond which packets are trimmed";
+        assert_eq!(notes("ecmp", &trims), [goes_back, unmarked]);
+        assert_eq!(notes("timely", &trims), [goes_back]);
+        assert_eq!(notes("rps", &trims), [unmarked]);
+        assert_eq!(notes("weave", &trims), [""; 0]);
+        let low = [trims[0], trims[1], "switch.ecn.kmin=20KB", "switch.ecn.kmax=80KB"];
+        assert_eq!(notes("ecmp", &low), [goes_back]);
+        let nothing_trims = ["switch.pfc.enabled=false"];
+        assert_eq!(notes("ecmp", &nothing_trims), [""; 0]);
     }
 
     #[test]

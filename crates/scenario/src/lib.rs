@@ -19,6 +19,7 @@ mod run;
 mod schema;
 mod surroundings;
 mod text;
+mod windows;
 
 pub use estimate::{Beginning, Estimate, Progress};
 pub use inspect::{BoundTimes, ExplicitPaths, GroupSize, Inspection, NetworkSize, Paths, Tier, TrafficSize};

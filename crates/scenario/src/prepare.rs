@@ -20,6 +20,7 @@ use crate::resolved;
 use crate::run;
 use crate::surroundings::workload_env;
 use crate::text::{Diagnostic, Diagnostics, FieldPath};
+use crate::windows;
 
 /// Hosts up to which explicit paths are found for all pairs, not only for those that talk.
 const SMALL_NETWORK: u32 = 160;
@@ -56,7 +57,8 @@ impl Loaded {
         let (graph, of_workloads) = self.messages(&topology, fold::of(&self.scenario, &topology))?;
         fold::check(&self.scenario, &graph).map_err(|finding| self.place(finding))?;
         let idle = idle::notes(&self.scenario, &topology, &graph);
-        let notes = topology.notes().iter().cloned().chain(of_workloads).chain(idle).collect();
+        let mut notes: Vec<String> =
+            topology.notes().iter().cloned().chain(of_workloads).chain(idle).collect();
         let routing = self.routing(&topology, &graph)?;
         let scenario = &self.scenario;
         let mut schemes: Vec<pathweave_sim::NamedScheme> = Vec::new();
@@ -104,6 +106,7 @@ impl Loaded {
         self.check_followed(spec.graph.messages().len())?;
         // A notification that is too short would make every figure of the run wrong.
         spec.task_notification().map_err(|why| self.sim_error(&why))?;
+        notes.extend(windows::notes(scenario, &spec));
         let footprint = Footprint::of(&spec);
         Ok(Prepared { spec, notes, footprint })
     }
@@ -360,6 +363,10 @@ fn workload_error(path: &FieldPath, workload: &WorkloadEntry, why: &WorkloadErro
         WorkloadError::Field { field, value, allowed, .. } => {
             let path = field.split('.').fold(path.clone(), |path, name| path.key(name));
             out_of_range(path, value, allowed)
+        }
+        WorkloadError::TooFewHosts { ranks, hosts, remedy, .. } => {
+            let message = format!("the trace has {ranks} ranks, the topology {hosts} hosts");
+            Diagnostic::new(path.clone(), message).allowed(*remedy)
         }
         WorkloadError::Flow { index, field, message, .. } => {
             let flow = path.key("flows").index(usize::try_from(*index).unwrap_or(usize::MAX));

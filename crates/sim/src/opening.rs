@@ -1,7 +1,9 @@
 //! How the queue pairs of a connection are made: what their policies are told, and which random stream they draw from.
 
 use pathweave_execution::ConnId;
+use pathweave_fabric::config::SwitchConfig;
 use pathweave_policy::{Adapt, FabricEnv, Leg, PathView, PolicyConfig, PolicyEnv, Ports, Scheme, WhenFull};
+use pathweave_transport::Evidence;
 use pathweave_units::{Duration, HostId, Rng};
 
 use crate::agenda::Opening;
@@ -46,11 +48,7 @@ impl<const C: usize> Network<C> {
     pub(crate) fn policy(&self, spec: &SimSpec, scheme: &Scheme, opening: &Opening) -> PolicyConfig {
         let mut policy = scheme.policy.clone();
         policy.adapt_to_fabric(&FabricEnv {
-            when_full: match &spec.switch {
-                switch if switch.trim.enabled => WhenFull::Trim,
-                switch if switch.pfc.enabled => WhenFull::Pause,
-                _ => WhenFull::Drop,
-            },
+            when_full: when_full(&spec.switch),
             longest_path: self.longest_path.as_ref(),
             line_rate: opening.env.line_rate,
             port_rate: opening.port_rate,
@@ -73,6 +71,25 @@ impl<const C: usize> Network<C> {
             return distinct_paths(self, &spec.topology, pair, scheme.paths_over(ports as u16));
         }
         views
+    }
+}
+
+fn when_full(switch: &SwitchConfig) -> WhenFull {
+    match switch {
+        switch if switch.trim.enabled => WhenFull::Trim,
+        switch if switch.pfc.enabled => WhenFull::Pause,
+        _ => WhenFull::Drop,
+    }
+}
+
+/// What proves a packet lost: a probe behind it, where paths keep order and nothing is dropped without a word.
+pub(crate) fn evidence(spec: &SimSpec, scheme: &Scheme) -> Evidence {
+    let keeps_order =
+        scheme.forwarding.is_none() && spec.switch.forwarding.kind.is_none() && spec.host.nic.is_none();
+    if keeps_order && when_full(&spec.switch) != WhenFull::Drop {
+        Evidence::Probe
+    } else {
+        Evidence::Patience
     }
 }
 

@@ -16,7 +16,7 @@ use crate::datagram::is_raw;
 use crate::host::Host;
 use crate::ideal::{ack_wire_bytes, ideal_fct};
 use crate::letters::Letter;
-use crate::opening::{full_and_ack_bytes, policy_stream};
+use crate::opening::{evidence, full_and_ack_bytes, policy_stream};
 use crate::paths::{PathProfile, PathUse};
 use crate::shard::{QueuePair, Shard, Traffic};
 use crate::spec::Verb;
@@ -261,18 +261,20 @@ impl<const C: usize> Shard<'_, C> {
         if self.hosts[own.index()].nic.ports().len() > 1 && leading != 0 {
             self.hosts[own.index()].endpoint.lead_to(peer, leading);
         }
+        let recovery = scheme.recovery.for_path(env.path_packets());
         for index in 0..scheme.queue_pairs {
             let (at_src, at_dst) = self.queue_pair(conn, index);
             let (qp, remote) = if is_sender { (at_src, at_dst) } else { (at_dst, at_src) };
             let mut rng = policy_stream(spec.seed, conn, index, is_sender);
             let config = QpConfig {
-                recovery: scheme.recovery,
+                recovery,
                 acks: scheme.acks,
                 cnp: scheme.cnp,
                 reordering: scheme.reordering,
                 credit: scheme.credit_terms(&env, line),
                 rto: spec.host.rto,
                 idle_rtt: opening.rtt,
+                evidence: evidence(spec, scheme),
                 rnr: RnrConfig::default(),
                 receive: ReceiveMode::Discard,
                 ..QpConfig::new(peer, policy.build(&env, &mut rng), views)

@@ -66,6 +66,8 @@ pub struct QpConfig<'a, P> {
     /// How late hosts made of software may be, however punctual they have been: recovery by time waits at least so much
     /// (rounded down to a power of two of 256 ps) longer than any packet of late took. Zero: hosts are punctual.
     pub host_delay: Duration,
+    /// What proves an overtaken packet lost to recovery by time.
+    pub evidence: Evidence,
     /// Back-off when the other end has no receive posted.
     pub rnr: RnrConfig,
     /// Where the messages of the other end's SENDs go.
@@ -87,7 +89,7 @@ impl<'a, P> QpConfig<'a, P> {
             peer,
             policy,
             paths,
-            recovery: Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 1_024 },
+            recovery: Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: Some(1_024) },
             acks: AckPolicy::by_packets(1, Duration::from_us(10)),
             cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
             reordering: Reordering::Silent,
@@ -95,6 +97,7 @@ impl<'a, P> QpConfig<'a, P> {
             rto: RetransmissionConfig::SHORT,
             idle_rtt: Duration::ZERO,
             host_delay: Duration::ZERO,
+            evidence: Evidence::default(),
             rnr: RnrConfig::default(),
             receive: ReceiveMode::Posted,
             max_reads_out: 16,
@@ -102,6 +105,17 @@ impl<'a, P> QpConfig<'a, P> {
             domain: Domain::default(),
         }
     }
+}
+
+/// What proves to recovery by time that a packet is lost that others have overtaken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Evidence {
+    /// That it has been away for longer than packets take. For networks that drop what finds their buffers full.
+    #[default]
+    Patience,
+    /// That the answer of a probe came which followed it on its path. For networks that keep the order of packets on a path and
+    /// drop none of their own accord: what is late there mostly waits. Without an answer twice as long decides.
+    Probe,
 }
 
 /// Retransmission timer: runs from the last progress of a queue pair, or from its oldest packet in flight if that

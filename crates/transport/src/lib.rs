@@ -35,7 +35,8 @@ mod warm;
 mod work;
 
 pub use config::{
-    EndpointConfig, MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD, QpConfig, ReceiveMode, RetransmissionConfig, RnrConfig,
+    EndpointConfig, Evidence, MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD, QpConfig, ReceiveMode, RetransmissionConfig,
+    RnrConfig,
 };
 pub use contract::Transport;
 pub use counters::{ControlCounts, Counters, OOD_BUCKETS, OrderCounters};

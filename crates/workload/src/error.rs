@@ -19,6 +19,18 @@ pub enum WorkloadError {
         /// What is allowed.
         allowed: String,
     },
+    /// More ranks than the topology has hosts, where nobody said which hosts they are.
+    #[error("workload \"{group}\": the trace has {ranks} ranks, the topology {hosts} hosts: {remedy}")]
+    TooFewHosts {
+        /// The group, which names the workload.
+        group: String,
+        /// Ranks of the trace.
+        ranks: usize,
+        /// Hosts of the topology.
+        hosts: u32,
+        /// What to change.
+        remedy: &'static str,
+    },
     /// A flow of an inline list.
     #[error("workload \"{group}\": flows[{index}]: {message}")]
     Flow {

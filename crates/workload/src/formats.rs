@@ -3,7 +3,8 @@
 
 use crate::error::FileError;
 use crate::files::{
-    FlowFile, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3, write_csv, write_htsim_cm, write_ns3,
+    FlowFile, HtsimDialect, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3, write_csv, write_htsim_cm,
+    write_ns3,
 };
 
 /// Reads a list of flows; the second text is the file's name in errors.
@@ -64,10 +65,24 @@ pub const FLOW_LISTS: &[FlowListFormat] = &[
     },
     FlowListFormat {
         name: "htsim-flows",
-        help: "Connection matrix of htsim, with triggers",
+        help: "Connection matrix of htsim, with triggers; starts as the file tells, written in microseconds",
         extension: Some("cm"),
-        parse: parse_htsim_cm,
-        write: write_htsim_cm,
+        parse: |text, file| parse_htsim_cm(text, file, None),
+        write: |flows, lost| write_htsim_cm(flows, HtsimDialect::Uet, lost),
+    },
+    FlowListFormat {
+        name: "uet-htsim-flows",
+        help: "The same, with starts in microseconds",
+        extension: None,
+        parse: |text, file| parse_htsim_cm(text, file, Some(HtsimDialect::Uet)),
+        write: |flows, lost| write_htsim_cm(flows, HtsimDialect::Uet, lost),
+    },
+    FlowListFormat {
+        name: "csg-htsim-flows",
+        help: "The same, with starts in picoseconds",
+        extension: None,
+        parse: |text, file| parse_htsim_cm(text, file, Some(HtsimDialect::Csg)),
+        write: |flows, lost| write_htsim_cm(flows, HtsimDialect::Csg, lost),
     },
 ];
 

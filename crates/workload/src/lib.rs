@@ -57,8 +57,9 @@ pub use error::{FileError, GraphError, WorkloadError};
 pub use expand::{Expanded, expand};
 pub use files::{
     After, ChakraAct, ChakraNode, ChakraReader, FlowFile, FlowRecord, GoalAct, GoalFile, GoalOp, GoalRank,
-    GoalUntil, GoalWait, HostCount, Ns3Dialect, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span,
-    parse_csv, parse_goal, parse_htsim_cm, parse_ns3, parse_simai, write_csv, write_htsim_cm, write_ns3,
+    GoalUntil, GoalWait, HostCount, HtsimDialect, Ns3Dialect, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase,
+    Span, parse_csv, parse_goal, parse_htsim_cm, parse_ns3, parse_simai, write_csv, write_htsim_cm,
+    write_ns3,
 };
 pub use fold::{Fold, Folding};
 pub use formats::{FLOW_LISTS, FlowListFormat, ParseFlows, TRACES, TraceFormat, WriteFlows};

@@ -71,11 +71,15 @@ fn flows_there_and_back() {
     );
     convert(&lab, &["m.cm", "m.csv"]);
     let expected =
-        "src,dst,size_bytes,start_ns,id,after\n0,13,2000000,0.005,1,\n1,2,10,0,2,\n2,1,20,0,3,1 2\n";
+        "src,dst,size_bytes,start_ns,id,after\n0,13,2000000,5000,1,\n1,2,10,0,2,\n2,1,20,0,3,1 2\n";
     assert_eq!(text(&lab, "m.csv"), expected);
     convert(&lab, &["m.csv", "again.cm"]);
-    // Without the header's number of nodes it is the highest and one.
-    assert_eq!(text(&lab, "again.cm"), text(&lab, "m.cm").replace("Nodes 16", "Nodes 14"));
+    // Without the header's number of nodes it is the highest and one. The unit of starts is said.
+    let again = text(&lab, "m.cm").replace("Nodes 16", "Nodes 14");
+    assert_eq!(text(&lab, "again.cm"), format!("# start in microseconds (uet-htsim)\n{again}"));
+    convert(&lab, &["m.csv", "csg.cm", "--to", "csg-htsim-flows"]);
+    let csg = again.replace("start 5 ", "start 5000000 ");
+    assert_eq!(text(&lab, "csg.cm"), format!("# start in picoseconds (csg-htsim)\n{csg}"));
     let told = refused(&lab, &["m.csv", "flow.txt"]);
     assert!(told.contains("hpcc-flows cannot represent:\n  - the order of 1 flow behind others"), "{told}");
     let hpcc = data("flows/hpcc.txt");

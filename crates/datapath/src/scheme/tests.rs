@@ -80,8 +80,7 @@ fn thresholds_of_delay_are_above_that_of_hosts_and_windows_are_not_as_much_longe
 fn what_may_be_on_the_way_fits_the_sockets_buffer_however_large_packets_are() {
     let most = |mtu_payload, buffer| {
         let config = DeviceConfig { mtu_payload, ..DeviceConfig::loopback() };
-        let mut scheme = for_hosts(find("weave").unwrap(), &config, 16, buffer, None);
-        *scheme.recovery.window_packets_mut().unwrap()
+        for_hosts(find("weave").unwrap(), &config, 16, buffer, None).recovery.window_packets().unwrap()
     };
     let by_default = Some(425_984);
     assert_eq!([1_344, 8_960, 32_576].map(|mtu| most(mtu, by_default)), [134, 32, 9]);

@@ -13,10 +13,6 @@ use crate::{
 /// that hashing them over 16 paths gives each its share within 3 % (one standard deviation).
 const SOURCE_PORTS: u16 = 16_384;
 
-/// Packets ahead of a gap the receiver keeps track of. Beyond the skew that queues at ECN's upper threshold cause
-/// between paths (400 KB for each 25 Gb/s, 1,600 packets of 1,000 bytes at 100 Gb/s).
-pub(super) const REORDER_WINDOW_PACKETS: u32 = 4_096;
-
 /// An acknowledgement for every packet. Who sets it to several has 10 us for them, as [`super::laps`] has for a TCP: a
 /// round trip or so of a data centre, in which 29 full packets arrive at 100 Gb/s. In 1 us, three do.
 const EACH_PACKET: AckPolicy = AckPolicy::by_packets(1, Duration::from_us(10));
@@ -48,12 +44,10 @@ pub(super) fn balanced(forwarding: Forwarding, recovery: Recovery) -> Scheme {
 }
 
 /// Selective repeat where packets of a queue pair overtake each other: time tells which are lost.
-pub(super) const UNORDERED: Recovery =
-    Recovery::Timed { reorder_packets: 0, window_packets: REORDER_WINDOW_PACKETS };
+pub(super) const UNORDERED: Recovery = Recovery::Timed { reorder_packets: 0, window_packets: None };
 
 /// Selective repeat where they do not: a packet is also lost once a later one is acknowledged.
-pub(super) const ORDERED: Recovery =
-    Recovery::Timed { reorder_packets: 1, window_packets: REORDER_WINDOW_PACKETS };
+pub(super) const ORDERED: Recovery = Recovery::Timed { reorder_packets: 1, window_packets: None };
 
 /// Selective repeat of papers that spread packets over paths and have only a timer for losses, for schemes that stay as
 /// printed: a packet also counts as lost once one sent so much later is acknowledged that no skew of paths explains it. More
@@ -62,7 +56,7 @@ pub(super) const ORDERED: Recovery =
 /// The papers have a bitmap of one BDP at the receiver, drop what is beyond it, and NACK. Here the bitmap is larger
 /// and nothing is dropped; whether one BDP would have done is what the degree of reordering in the results says.
 pub(super) const BY_COUNT: Recovery =
-    Recovery::SelectiveRepeat { reorder_packets: 768, window_packets: REORDER_WINDOW_PACKETS };
+    Recovery::SelectiveRepeat { reorder_packets: 768, window_packets: None };
 
 /// A policy that acknowledgements clock: one for every packet, its mark in it, no notifications.
 pub(super) fn clocked(policy: PolicyConfig) -> Scheme {

@@ -1,6 +1,6 @@
 //! DLBF as printed.
 
-use super::{SchemeInfo, common, dlbf};
+use super::{SchemeInfo, dlbf};
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset};
 use crate::{
     CleanNotice, DlbfConfig, DlbfVariant, MarkedRate, OnSwitch, PolicyConfig, Recovery, Reordering,
@@ -24,10 +24,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
             clean_notice: CleanNotice::Expose,
             ..ReportPolicy::default()
         }),
-        recovery: Recovery::SelectiveRepeat {
-            reorder_packets: 0,
-            window_packets: common::REORDER_WINDOW_PACKETS,
-        },
+        recovery: Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: None },
         ..(dlbf::INFO.make)()
     },
 };

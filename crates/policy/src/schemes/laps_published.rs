@@ -18,7 +18,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
 pub(super) fn scheme(policy: LapsConfig, scope: RingScope, rto: PathRto) -> Scheme {
     Scheme {
         recovery: Recovery::PathOrder {
-            window_packets: 4_096,
+            window_packets: None,
             scope,
             rto,
             rto_min: Duration::from_ms(8),

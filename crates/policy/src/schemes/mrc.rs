@@ -20,13 +20,9 @@ const PATHS: u16 = 256;
 const ACK_BYTES: u64 = 16_384;
 const ACK_DELAY: Duration = Duration::from_us(10);
 
-/// MRC's window of PSNs comes in steps of 128; this is its example.
-const WINDOW_PACKETS: u32 = 8 * 128;
-
 fn scheme() -> Scheme {
     let acks = AckPolicy::by_bytes(Bytes::new(ACK_BYTES), ACK_DELAY);
     // Seven alike, as MRC has at most, and seven more, as RoCE NICs have.
-    let recovery =
-        Recovery::Timeouts { window_packets: WINDOW_PACKETS, exponent: None, alike: 7, retries: 14 };
+    let recovery = Recovery::Timeouts { window_packets: None, exponent: None, alike: 7, retries: 14 };
     Scheme { paths: PATHS, acks, recovery, ..common::clocked(PolicyConfig::Mrc(MrcConfig::default())) }
 }

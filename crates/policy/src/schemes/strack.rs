@@ -20,6 +20,6 @@ const PATHS: u16 = 256;
 fn scheme() -> Scheme {
     let cc = CcConfig::Strack(StrackConfig::default());
     let policy = PolicyConfig::Split(SplitConfig { cc, picker: PickerConfig::Bitmap });
-    let recovery = Recovery::sleek(common::REORDER_WINDOW_PACKETS);
+    let recovery = Recovery::sleek();
     Scheme { paths: PATHS, recovery, ..common::clocked(policy) }
 }

@@ -79,19 +79,21 @@ fn after_recovery(recovery: &Recovery) -> Option<Recovery> {
     Some(match recovery {
         Recovery::GoBackN => Recovery::GoBackNRepeated { repeat: Duration::from_us(4) },
         Recovery::GoBackNRepeated { .. } => {
-            Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 4_096 }
+            Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: Some(4_096) }
         }
-        Recovery::SelectiveRepeat { .. } => Recovery::Timed { reorder_packets: 0, window_packets: 4_096 },
+        Recovery::SelectiveRepeat { .. } => {
+            Recovery::Timed { reorder_packets: 0, window_packets: Some(4_096) }
+        }
         Recovery::Timed { .. } => Recovery::PathOrder {
-            window_packets: 4_096,
+            window_packets: Some(4_096),
             scope: RingScope::default(),
             rto: PathRto::default(),
             rto_min: Duration::from_us(100),
             rto_slack: Duration::from_us(5),
         },
-        Recovery::PathOrder { .. } => Recovery::sleek(4_096),
+        Recovery::PathOrder { .. } => Recovery::sleek(),
         Recovery::Sleek { .. } => {
-            Recovery::Timeouts { window_packets: 1_024, exponent: None, alike: 7, retries: 14 }
+            Recovery::Timeouts { window_packets: Some(1_024), exponent: None, alike: 7, retries: 14 }
         }
         Recovery::Timeouts { .. } => return None,
     })

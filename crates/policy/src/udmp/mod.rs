@@ -113,6 +113,8 @@ pub struct Udmp {
     ooo: OutOfOrder,
     /// Packets that may leave on any path.
     tokens: u32,
+    /// What short packets have given back, less what became tokens.
+    given_back: f64,
     /// Most packets in flight: a parameter, but here it takes no room.
     inflight_cap: u32,
     /// Path of the last acknowledgement that came back fast.
@@ -156,6 +158,7 @@ impl Udmp {
             ooo: OutOfOrder::new(config.ooo_packets),
             spares: Spares::default(),
             tokens: tokens.min(inflight_cap),
+            given_back: 0.0,
             inflight_cap,
             good: None,
             idle: false,
@@ -360,8 +363,16 @@ impl Policy for Udmp {
                 self.clock.sprayed(cx.rng);
             }
         }
-        // A short packet gives back what it did not need.
-        self.pool += (self.law.packet() - f64::from(sent.wire_bytes)).max(0.0);
+        // A short packet gives back what it did not need. A full packet of that may leave without another acknowledgement: the
+        // one that released it stands for as many bytes.
+        let rest = (self.law.packet() - f64::from(sent.wire_bytes)).max(0.0);
+        self.pool += rest;
+        self.given_back += rest;
+        if self.given_back >= self.law.packet() {
+            self.given_back -= self.law.packet();
+            self.pool -= self.law.packet();
+            self.tokens = self.tokens.saturating_add(1);
+        }
         if sent.retransmit { RETRANSMITTED } else { Memo::default() }
     }
 

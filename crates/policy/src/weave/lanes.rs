@@ -20,6 +20,9 @@ const TARGET_PACKETS: f32 = 2.0;
 const LEAST_INCREASE: f32 = 2.0;
 /// The least window. A path whose window is below a packet takes one now and then, in so many of its round trips.
 const LEAST: f32 = 1.0 / 16.0;
+/// Most paths with a window of their own; each packet looks at all of them, and no window holds as many packets. Of more paths
+/// (source ports, of which any number is as good) the first are used.
+const MOST_LANES: u16 = 1_024;
 /// Gains of a path's round-trip time, upwards and downwards.
 const SLOWER: f32 = 0.25;
 const QUICKER: f32 = 0.5;
@@ -64,6 +67,7 @@ pub(super) struct Lanes {
 impl Lanes {
     /// `whole`: the window of the flow, of which paths have equal parts at first.
     pub(super) fn new(paths: u16, whole: &Window, rng: &mut Rng) -> Self {
+        let paths = paths.min(MOST_LANES);
         let count = f32::from(paths);
         let first = (whole.packets / count).max(1.0);
         let lane = Lane {
@@ -172,11 +176,15 @@ impl Lanes {
 
     /// Only these can be used from now on; all of them if none is up. One that is back begins anew.
     pub(super) fn on_paths(&mut self, paths: &[PathView]) {
-        let none_up = paths.iter().all(|path| path.state != PathState::Up);
-        for (index, lane) in self.lanes.iter_mut().enumerate() {
-            let view = paths.iter().find(|path| path.id.index() == index);
-            let is_up = view.is_some_and(|path| none_up || path.state == PathState::Up);
-            let state = if is_up { PathState::Up } else { PathState::Down };
+        let known = self.lanes.len();
+        let paths = || paths.iter().filter(|path| path.id.index() < known);
+        let none_up = paths().all(|path| path.state != PathState::Up);
+        let mut states = alloc::vec![PathState::Down; known];
+        for path in paths().filter(|path| none_up || path.state == PathState::Up) {
+            states[path.id.index()] = PathState::Up;
+        }
+        for (lane, state) in self.lanes.iter_mut().zip(states) {
+            let is_up = state == PathState::Up;
             if lane.state != state && is_up {
                 (lane.window, lane.in_flight) = (self.first, 0);
             }
@@ -294,6 +302,32 @@ mod tests {
         // All down: any may be alive, and the others are full.
         lanes.on_paths(&views(&[0, 1, 2, 3]));
         assert_eq!(send(&mut lanes, Time::ZERO, 1_000), [3; 25]);
+    }
+
+    #[test]
+    fn of_many_source_ports_the_first_are_used() {
+        let whole = {
+            let env = PolicyEnv {
+                line_rate: Rate::from_gbps(100),
+                base_rtt: Duration::from_us(10),
+                mtu_wire_bytes: 1_250,
+                mtu_payload_bytes: 1_186,
+                paths: 16_384,
+                measured: Leg::with_rtt(Duration::from_us(10)),
+                edge: None,
+            };
+            Window::new(&WeaveConfig::default(), &env)
+        };
+        let mut many = Lanes::new(16_384, &whole, &mut Rng::for_component(1, "test", 0));
+        assert_eq!(many.lanes.len(), 1_024);
+        let all: Vec<PathView> = (0..16_384).map(|id| PathView::new(PathId(id), PathState::Up)).collect();
+        many.on_paths(&all);
+        // The whole window leaves, a packet a path.
+        let sent = send(&mut many, Time::ZERO, 1_000);
+        assert_eq!(sent.len(), 151);
+        assert!(sent.iter().all(|path| *path < 1_024));
+        // What is answered over a path that it has no window for changes nothing.
+        many.answered(Time::from_us(10), PathId(9_000), Some(10e6), true);
     }
 
     #[test]

@@ -20,5 +20,7 @@ pub(crate) use parse::{parse_document, read_document};
 pub use path::FieldPath;
 pub use pathweave_units::{did_you_mean, nearest};
 pub use source::{Source, Span};
+#[cfg(test)]
+pub(crate) use tree::choice;
 pub(crate) use tree::{Node, Table, Value, value_of};
 pub use unknown::Unknown;

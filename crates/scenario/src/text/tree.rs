@@ -105,11 +105,21 @@ impl Node {
     /// Lays `over` over this: tables are merged field by field, everything else is replaced. So is a table of
     /// another `kind`, whose fields would mean nothing.
     pub(crate) fn merge(&mut self, over: Node) {
+        self.lay_over(over, same_kind);
+    }
+
+    /// The same for the settings of a scheme, where every table that has another as its only field is one of several choices:
+    /// `picker = { recycled = {} }` replaces `picker = { mixed = {} }`.
+    pub(crate) fn merge_scheme(&mut self, over: Node) {
+        self.lay_over(over, |base, over| same_kind(base, over) && same_choice(base, over));
+    }
+
+    fn lay_over(&mut self, over: Node, same: fn(&Table, &Table) -> bool) {
         match (&mut self.value, over) {
-            (Value::Table(base), Node { value: Value::Table(over), key, span }) if same_kind(base, &over) => {
+            (Value::Table(base), Node { value: Value::Table(over), key, span }) if same(base, &over) => {
                 for (name, node) in over {
                     match base.get_mut(&name) {
-                        Some(below) => below.merge(node),
+                        Some(below) => below.lay_over(node, same),
                         None => drop(base.insert(name, node)),
                     }
                 }
@@ -168,6 +178,20 @@ fn same_kind(base: &Table, over: &Table) -> bool {
     };
     let same_unit = unit(over).is_none_or(|over| unit(base).is_none_or(|base| base == over));
     same_unit && kind(over).is_none_or(|over| kind(base).is_none_or(|base| base == over))
+}
+
+/// The only field of a table, if that is a table.
+pub(crate) fn choice(table: &Table) -> Option<&str> {
+    let mut fields = table.iter();
+    match (fields.next(), fields.next()) {
+        (Some((name, Node { value: Value::Table(_), .. })), None) => Some(name),
+        _ => None,
+    }
+}
+
+/// Whether the choice is the same, if both are one.
+fn same_choice(base: &Table, over: &Table) -> bool {
+    choice(base).is_none_or(|base| choice(over).is_none_or(|over| base == over))
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ fn of_scheme(scheme: &str, topology: Topology, flows: &[Flow]) -> SimSpec {
 /// With the recovery of the paper, and timers that count the queue.
 fn by_path_order(mut spec: SimSpec) -> SimSpec {
     spec.schemes[0].scheme.recovery = Recovery::PathOrder {
-        window_packets: 4_096,
+        window_packets: Some(4_096),
         scope: RingScope::Host,
         rto: PathRto::Guarded,
         rto_min: Duration::from_ms(1),

@@ -155,7 +155,7 @@ fn a_far_incast_is_kept_aside_in_order_and_without_loss() {
 #[test]
 fn a_probe_of_loss_recovery_does_not_overtake_what_is_kept_aside() {
     let mut spec = across(100, &far_incast(200_000), "dctcp", ndt(NdtConfig::default()));
-    spec.schemes[0].scheme.recovery = Recovery::sleek(4_096);
+    spec.schemes[0].scheme.recovery = Recovery::sleek();
     let result = finish(&spec);
     assert!(total(&result, |t| t.ndt_controlled_packets) > 100);
     assert!(total(&result, |t| t.ndt_paused_ns) > 500_000, "long enough for probes");

@@ -70,7 +70,7 @@ impl<P: Policy> Qp<P> {
             return;
         }
         if let Some(answer) = control.answer(now, ce) {
-            self.tell_held_to_prober(control, common);
+            self.tell_held_to_prober(control, path, common);
             self.control(path, Body::Control(answer), common);
             if let Some(late) = late
                 && let Some(reorder) = &mut self.receive.reorder
@@ -86,10 +86,10 @@ impl<P: Policy> Qp<P> {
             self.counters.rare().malformed += 1;
             return;
         };
-        if self.answers_own_probe(now, control, common) {
+        if self.answers_own_probe(now, control, common) || self.answers_question(now, control, path, common) {
             return;
         }
-        let inflight_packets = self.send.flight.inflight_packets();
+        let inflight_packets = self.send.flight.full_packets(common.mtu_payload(self.num));
         let told = ControlFeedback { inflight_packets, backlogged: self.send.backlogged(), ..told };
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         self.policy.on_control(now, &told, &mut cx);

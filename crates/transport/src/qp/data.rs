@@ -1,6 +1,6 @@
 //! A data packet arrives.
 
-use pathweave_policy::{CnpMode, Policy};
+use pathweave_policy::{CnpMode, MOST_WINDOW_PACKETS, Policy};
 use pathweave_units::{PathId, Time, TrimmedAt};
 use pathweave_wire::{Ack, Body, Data, NackReason, Operation};
 
@@ -11,7 +11,7 @@ use crate::events::{Completion, Event, Opcode, Status};
 use crate::memory::Asker;
 use crate::receive::acks::{New, Trigger};
 use crate::receive::content::{Objection, examine};
-use crate::recovery::{Arrival, MAX_WINDOW_PACKETS};
+use crate::recovery::Arrival;
 use crate::send::message::{Message, read_len};
 use crate::timers::TimerKind;
 use crate::transmit::Placement;
@@ -113,7 +113,7 @@ impl<P: Policy> Qp<P> {
     /// Whether loss recovery would take a packet, whole or trimmed. If not, it has been answered.
     #[inline(always)]
     fn is_wanted(&mut self, now: Time, data: &Data, path: PathId, ce: bool, common: &mut Common) -> bool {
-        if data.psn > self.receive.recovery.expected() + u64::from(MAX_WINDOW_PACKETS) * 2 {
+        if data.psn > self.receive.recovery.expected() + u64::from(MOST_WINDOW_PACKETS) * 2 {
             self.counters.rare().malformed += 1;
             return false;
         }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use pathweave_policy::{Feedback, FeedbackKind, Memo, Policy, PolicyCx, Shared};
+use pathweave_policy::{Feedback, FeedbackKind, Memo, Policy, PolicyCx};
 use pathweave_units::{Duration, PathId, Time, TrimmedAt};
 use pathweave_wire::{Ack, Cause, Missing, Nack, NackReason};
 
@@ -89,7 +89,7 @@ impl<P: Policy> Qp<P> {
 
     /// Which packets does what has arrived prove late? Those that may yet be are looked at again.
     #[inline]
-    fn find_late(&mut self, now: Time, common: &mut Common) {
+    pub(super) fn find_late(&mut self, now: Time, common: &mut Common) {
         if let Some(at) = self.send.find_late(now, &mut common.lost) {
             common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, at);
         }
@@ -113,7 +113,7 @@ impl<P: Policy> Qp<P> {
         if cumulative > una {
             let mut from = una;
             while let Some(psn) = self.send.flight.first_missing(from, cumulative) {
-                timed |= self.one_arrived(now, psn, arrived, &mut unmarked, &mut common.shared);
+                timed |= self.one_arrived(now, psn, arrived, &mut unmarked, common);
                 from = psn + 1;
             }
             self.send.flight.advance(cumulative);
@@ -124,7 +124,7 @@ impl<P: Policy> Qp<P> {
             let back = 63 - news.leading_zeros();
             news &= !(1 << back);
             let psn = arrived.psn - u64::from(back);
-            timed |= self.one_arrived(now, psn, arrived, &mut unmarked, &mut common.shared);
+            timed |= self.one_arrived(now, psn, arrived, &mut unmarked, common);
         }
         self.send.flight.advance_over_acked();
         if self.send.flight.una() > una {
@@ -173,7 +173,7 @@ impl<P: Policy> Qp<P> {
         psn: u64,
         arrived: &Arrived,
         unmarked: &mut u32,
-        shared: &mut Shared,
+        common: &mut Common,
     ) -> bool {
         let Some(slot) = self.send.flight.ack(psn) else { return false };
         // Only the very transmission that is echoed gives a measurement. A later stamp than its own was written on
@@ -191,7 +191,7 @@ impl<P: Policy> Qp<P> {
         let marked = if arrived.marked == 1 { psn == arrived.trigger } else { *unmarked == 0 };
         *unmarked = unmarked.saturating_sub(1);
         let kind = FeedbackKind::Ack { timed: stamps.is_some(), marked };
-        self.feedback(now, kind, psn, &slot, stamps, shared);
+        self.feedback(now, kind, psn, &slot, stamps, common);
         stamps.is_some()
     }
 
@@ -203,7 +203,7 @@ impl<P: Policy> Qp<P> {
         psn: u64,
         slot: &Slot,
         stamps: Option<Stamps>,
-        shared: &mut Shared,
+        common: &mut Common,
     ) {
         let (rtt, one_way_ps) = match stamps {
             Some(stamps) => (stamps.rtt(now), stamps.one_way_ps()),
@@ -217,10 +217,11 @@ impl<P: Policy> Qp<P> {
             wire_bytes: u32::from(slot.wire_bytes),
             rtt,
             one_way_ps,
-            inflight_packets: self.send.flight.inflight_packets(),
+            inflight_packets: self.send.flight.full_packets(common.mtu_payload(self.num)),
             backlogged: self.send.backlogged(),
         };
-        self.policy.on_feedback(now, &feedback, &mut PolicyCx { rng: &mut self.rng, shared });
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
+        self.policy.on_feedback(now, &feedback, &mut cx);
     }
 
     /// Tells the policy of what does not come from a slot: notifications, and what is known of a path.
@@ -241,7 +242,7 @@ impl<P: Policy> Qp<P> {
             wire_bytes: 0,
             rtt,
             one_way_ps,
-            inflight_packets: self.send.flight.inflight_packets(),
+            inflight_packets: self.send.flight.full_packets(common.mtu_payload(self.num)),
             backlogged: self.send.backlogged(),
         };
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
@@ -259,10 +260,16 @@ impl<P: Policy> Qp<P> {
         if kind == FeedbackKind::Lost {
             self.counters.rare().lost += common.lost.len() as u64;
         }
-        for psn in common.lost.drain(..) {
+        let mut lost = core::mem::take(&mut common.lost);
+        for psn in lost.drain(..) {
             let slot = *self.send.flight.slot(psn);
-            self.feedback(now, kind, psn, &slot, None, &mut common.shared);
+            // A path that does not even answer a probe has more wrong with it than a packet lost.
+            let is_silent = self.send.recovery.timed().is_some_and(|timed| timed.is_silent(&slot));
+            let kind = if is_silent { FeedbackKind::Timeout } else { kind };
+            self.feedback(now, kind, psn, &slot, None, common);
         }
+        // Its room is used again.
+        common.lost = lost;
     }
 
     /// A packet was refused, or one is missing.
@@ -328,7 +335,7 @@ impl<P: Policy> Qp<P> {
             let slot = *self.send.flight.slot(nack.psn);
             let kind = FeedbackKind::Trimmed { at, marked: nack.marked };
             let stamps = Stamps { sent_at: slot.sent_at, received_at: slot.sent_at, path };
-            self.feedback(now, kind, nack.psn, &slot, Some(stamps), &mut common.shared);
+            self.feedback(now, kind, nack.psn, &slot, Some(stamps), common);
         }
         // What go-back-N takes back with it.
         self.tell_lost(now, FeedbackKind::Lost, common);
@@ -380,7 +387,7 @@ impl<P: Policy> Qp<P> {
             Cause::Late => {
                 for psn in psns {
                     let slot = *self.send.flight.slot(psn);
-                    self.feedback(now, FeedbackKind::Late, psn, &slot, None, &mut common.shared);
+                    self.feedback(now, FeedbackKind::Late, psn, &slot, None, common);
                 }
             }
         }

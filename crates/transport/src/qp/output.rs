@@ -89,7 +89,7 @@ impl<P: Policy> Qp<P> {
             wire_bytes: common.sizes.of_data(common.config.framing, &data) + self.pull_target_bytes(common),
             msn: data.msn,
             retransmit: data.retransmit,
-            inflight_packets: self.send.flight.inflight_packets(),
+            inflight_packets: self.send.flight.full_packets(mtu_payload),
             inflight_bytes: self.send.flight.inflight_bytes(),
             egress,
         };

@@ -59,7 +59,7 @@ impl<P: Policy> Qp<P> {
                     wire_bytes: 0,
                     msn: self.send.message_of(psn).1,
                     retransmit: true,
-                    inflight_packets: self.send.flight.inflight_packets(),
+                    inflight_packets: self.send.flight.full_packets(common.mtu_payload(self.num)),
                     inflight_bytes: self.send.flight.inflight_bytes(),
                     egress: self.all_free(common),
                 };
@@ -86,12 +86,14 @@ impl<P: Policy> Qp<P> {
         is_own
     }
 
-    /// A probe of loss recovery asks for what is known: an acknowledgement that is held leaves before the answer.
-    pub(super) fn tell_held_to_prober(&mut self, control: &Control, common: &mut Common) {
-        let is_probe = matches!(control, Control::Probe { .. }) && self.send.recovery.sleek().is_some();
-        if is_probe && self.receive.acks.due().is_some() {
-            let ack = self.receive.acks.take_held(&self.receive.recovery);
-            self.send_ack(ack, common);
+    /// A probe of loss recovery asks for what is known: an acknowledgement that is held leaves before the answer. That of recovery
+    /// by time takes the same path, so as not to arrive behind it.
+    pub(super) fn tell_held_to_prober(&mut self, control: &Control, path: PathId, common: &mut Common) {
+        let is_timed = self.send.is_timed();
+        let asks = is_timed || self.send.recovery.sleek().is_some();
+        if asks && matches!(control, Control::Probe { .. }) && self.receive.acks.due().is_some() {
+            let (ack, own) = self.receive.acks.take_held(&self.receive.recovery);
+            self.send_ack((ack, if is_timed { path } else { own }), common);
         }
     }
 }

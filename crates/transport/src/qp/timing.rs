@@ -1,8 +1,10 @@
 //! A timer of a queue pair fires.
 
-use pathweave_policy::{FeedbackKind, Policy, PolicyCx};
-use pathweave_units::{Duration, Time};
-use pathweave_wire::Operation;
+use alloc::vec::Vec;
+
+use pathweave_policy::{FeedbackKind, Grant, Policy, PolicyCx, Want};
+use pathweave_units::{Duration, PathId, Time};
+use pathweave_wire::{Body, Control, ControlKind, Operation};
 
 use super::{Health, Qp, next_instant};
 use crate::common::Common;
@@ -121,6 +123,80 @@ impl<P: Policy> Qp<P> {
         self.wake(common);
     }
 
+    /// Recovery by time sends a probe after the oldest packet, and some on other paths.
+    #[cold]
+    fn ask_what_became(&mut self, now: Time, common: &mut Common) {
+        let Some(own) = self.send.oldest_path() else { return };
+        let mut paths = Vec::new();
+        if self.send.recovery.timed().is_some_and(|timed| timed.may_ask_on_others()) {
+            self.send.other_paths(own, &mut paths);
+            if let Some(next) = self.path_of_next(now, common)
+                && next != own
+                && !paths.contains(&next)
+            {
+                paths.push(next);
+            }
+        }
+        for path in core::iter::once(own).chain(paths) {
+            if let Some(timed) = self.send.recovery.timed() {
+                timed.probe(now, path);
+                timed.asked_for_all();
+            }
+            self.send_probe(now, path, common);
+        }
+    }
+
+    /// Recovery by time sends a probe after each packet that is late.
+    #[cold]
+    fn ask_for_late(&mut self, now: Time, common: &mut Common) {
+        let mut paths = Vec::new();
+        self.send.ask(now, &mut paths);
+        paths.iter().for_each(|&path| self.send_probe(now, path, common));
+    }
+
+    fn send_probe(&mut self, now: Time, path: PathId, common: &mut Common) {
+        self.order.get_or_insert_default().controls_sent[ControlKind::Probe] += 1;
+        self.control(path, Body::Control(Control::Probe { sent_at: now }), common);
+    }
+
+    /// The path that a packet would take that left now, if one may.
+    fn path_of_next(&mut self, now: Time, common: &mut Common) -> Option<PathId> {
+        let psn = self.send.flight.una();
+        let want = Want {
+            psn,
+            payload_bytes: 0,
+            wire_bytes: 0,
+            msn: self.send.message_of(psn).1,
+            retransmit: true,
+            inflight_packets: self.send.flight.full_packets(common.mtu_payload(self.num)),
+            inflight_bytes: self.send.flight.inflight_bytes(),
+        };
+        let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
+        match self.policy.poll_send(now, &want, &mut cx) {
+            Grant::Send(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Whether this answers a probe of recovery by time; if so it is taken in.
+    pub(super) fn answers_question(
+        &mut self,
+        now: Time,
+        control: &Control,
+        path: PathId,
+        common: &mut Common,
+    ) -> bool {
+        let Control::ProbeReply { sent_at, .. } = *control else { return false };
+        let is_own = sent_at <= now && self.send.probe_answered(now, (sent_at, path), &mut common.lost);
+        if is_own {
+            self.tell_lost(now, FeedbackKind::Lost, common);
+            self.find_late(now, common);
+            self.arm_policy(now, common);
+            self.wake(common);
+        }
+        is_own
+    }
+
     /// The same for recovery by time.
     fn lose_patience(&mut self, now: Time, common: &mut Common) {
         let una = self.send.flight.una();
@@ -132,6 +208,8 @@ impl<P: Policy> Qp<P> {
         };
         match self.send.lose_patience(now, held, &mut common.lost) {
             Verdict::Pause => return,
+            Verdict::Ask => return self.ask_for_late(now, common),
+            Verdict::Probe => return self.ask_what_became(now, common),
             Verdict::Overtaken => self.tell_lost(now, FeedbackKind::Lost, common),
             Verdict::Silence => {
                 self.note_timeout(now, Some(una), common);

@@ -177,7 +177,7 @@ mod tests {
 
     fn receiver(arrived: &[u64]) -> Receiver {
         let mut receiver =
-            Receiver::new(Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: 64 });
+            Receiver::new(Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: Some(64) });
         arrived.iter().for_each(|&psn| receiver.accept(psn));
         receiver
     }

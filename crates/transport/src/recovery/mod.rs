@@ -14,16 +14,12 @@ pub(crate) mod timing;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use pathweave_policy::Recovery;
+use pathweave_policy::{MOST_WINDOW_PACKETS, Recovery};
 use pathweave_units::Time;
 use pathweave_wire::Nack;
 
 use crate::send::flight::{Flight, Slot};
 use crate::warm::Warm;
-
-/// Most packets between the oldest unacknowledged and the newest, whatever the recovery: a quarter of the
-/// wire's 24-bit PSN space, so that every PSN can be told from its neighbours of other rounds.
-pub(crate) const MAX_WINDOW_PACKETS: u32 = 1 << 22;
 
 /// The sender's half. Packets it declares lost are marked so in the [`Flight`] and appended to `lost`.
 #[derive(Debug)]
@@ -180,19 +176,17 @@ pub(crate) enum Receiver {
 
 impl Receiver {
     pub(crate) fn new(recovery: Recovery) -> Self {
-        match recovery {
-            Recovery::GoBackN => Receiver::GoBackN(go_back_n::Receiver::new(None)),
-            Recovery::GoBackNRepeated { repeat } => Receiver::GoBackN(go_back_n::Receiver::new(Some(repeat))),
-            Recovery::SelectiveRepeat { window_packets, reorder_packets }
-            | Recovery::Timed { window_packets, reorder_packets } => Receiver::SelectiveRepeat(
-                selective_repeat::Receiver::new(window_of(window_packets), reorder_packets),
-            ),
-            Recovery::PathOrder { window_packets, .. }
-            | Recovery::Sleek { window_packets, .. }
-            | Recovery::Timeouts { window_packets, .. } => {
-                Receiver::SelectiveRepeat(selective_repeat::Receiver::new(window_of(window_packets), 0))
+        let proof = match recovery {
+            Recovery::GoBackN => return Receiver::GoBackN(go_back_n::Receiver::new(None)),
+            Recovery::GoBackNRepeated { repeat } => {
+                return Receiver::GoBackN(go_back_n::Receiver::new(Some(repeat)));
             }
-        }
+            Recovery::SelectiveRepeat { reorder_packets, .. } | Recovery::Timed { reorder_packets, .. } => {
+                reorder_packets
+            }
+            Recovery::PathOrder { .. } | Recovery::Sleek { .. } | Recovery::Timeouts { .. } => 0,
+        };
+        Receiver::SelectiveRepeat(selective_repeat::Receiver::new(sender_window(recovery), proof))
     }
     /// First PSN that has not arrived.
     #[inline]
@@ -215,7 +209,7 @@ impl Receiver {
     /// The first PSN beyond the window: nothing from there on is taken, nor expected to be under way.
     pub(crate) fn horizon(&self) -> u64 {
         let window = match self {
-            Receiver::GoBackN(_) => u64::from(MAX_WINDOW_PACKETS),
+            Receiver::GoBackN(_) => u64::from(MOST_WINDOW_PACKETS),
             Receiver::SelectiveRepeat(receiver) => receiver.window(),
         };
         self.expected().saturating_add(window)
@@ -269,9 +263,9 @@ pub(crate) use timeouts::timer;
 
 /// The sender's window, which is the receiver's: further packets would be dropped there.
 pub(crate) fn sender_window(recovery: Recovery) -> u32 {
-    recovery.window_packets().map_or(MAX_WINDOW_PACKETS, window_of)
+    recovery.window_packets().map_or(MOST_WINDOW_PACKETS, window_of)
 }
 
 fn window_of(window_packets: u32) -> u32 {
-    window_packets.clamp(1, MAX_WINDOW_PACKETS)
+    window_packets.clamp(1, MOST_WINDOW_PACKETS)
 }

@@ -10,7 +10,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::num::NonZero;
 
-use pathweave_units::Time;
+use pathweave_units::{PathId, Time};
 use pathweave_wire::{Nack, NackReason};
 
 use super::arrival::{Arrival, arrived_in_order};
@@ -74,7 +74,23 @@ struct Rest {
     runs: VecDeque<(u64, u32)>,
     /// Last time that packets counted as lost because patience ended.
     impatient_at: Time,
+    /// Probes of recovery by time that have not been answered.
+    probes: Vec<Probe>,
+    /// The latest transmission after which a probe was sent because it was late.
+    asked_tx: Option<u32>,
 }
+
+/// A probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Probe {
+    sent_at: Time,
+    path: PathId,
+    /// Number of the next transmission.
+    pub(super) next_tx: u32,
+}
+
+/// Most probes that are remembered: more than fit between a microsecond and a second if each waits twice as long.
+const MOST_PROBES: usize = 32;
 
 impl Order {
     /// PSN and number of the oldest transmission.
@@ -83,7 +99,7 @@ impl Order {
         (self.len > 0).then_some((self.psn, self.tx))
     }
     /// Number of the next transmission.
-    fn end_tx(&self) -> u32 {
+    pub(super) fn end_tx(&self) -> u32 {
         let rest = self.rest.iter().flat_map(|rest| rest.runs.iter()).map(|&(_, len)| len);
         self.tx.wrapping_add(self.len).wrapping_add(rest.sum())
     }
@@ -119,6 +135,35 @@ impl Order {
     pub(super) fn impatient(&mut self, now: Time) {
         self.rest.get_or_insert_default().impatient_at = now;
     }
+    /// A probe leaves on this path, behind all that has left.
+    pub(super) fn probe(&mut self, sent_at: Time, path: PathId) {
+        let next_tx = self.end_tx();
+        let probes = &mut self.rest.get_or_insert_default().probes;
+        if probes.len() == MOST_PROBES {
+            probes.remove(0);
+        }
+        probes.push(Probe { sent_at, path, next_tx });
+    }
+    /// The probe that left then on this path is answered, if there is one.
+    pub(super) fn take_probe(&mut self, sent_at: Time, path: PathId) -> Option<Probe> {
+        let probes = &mut self.rest.as_mut()?.probes;
+        let index = probes.iter().position(|probe| (probe.sent_at, probe.path) == (sent_at, path))?;
+        Some(probes.remove(index))
+    }
+    /// Whether a probe that followed this transmission on its path has not been answered.
+    pub(super) fn is_silent(&self, tx: u32, path: PathId) -> bool {
+        let behind = |probe: &Probe| probe.path == path && probe.next_tx.wrapping_sub(tx) as i32 > 0;
+        self.rest.as_ref().is_some_and(|rest| rest.probes.iter().any(behind))
+    }
+    /// What left up to this transmission and is late has been asked for.
+    pub(super) fn asked(&mut self, tx: u32) {
+        self.rest.get_or_insert_default().asked_tx = Some(tx);
+    }
+    /// Whether it has been.
+    pub(super) fn is_asked(&self, tx: u32) -> bool {
+        let asked_tx = self.rest.as_ref().and_then(|rest| rest.asked_tx);
+        asked_tx.is_some_and(|asked_tx| asked_tx.wrapping_sub(tx) as i32 >= 0)
+    }
     /// Whether patience has ended since then.
     pub(super) fn was_impatient_since(&self, then: Time) -> bool {
         self.rest.as_ref().is_some_and(|rest| rest.impatient_at > then)
@@ -142,6 +187,11 @@ impl Sender {
     #[inline]
     pub(super) fn proves_lost(&self, tx: u32) -> bool {
         self.arrived_tx.wrapping_sub(tx) as i32 >= self.proof.packets()
+    }
+
+    /// Whether a packet that left later and has arrived proves one lost, as there is one path.
+    pub(super) fn proves_by_order(&self) -> bool {
+        (self.proof.packets() as u32) < Proof::NEVER
     }
 
     #[inline]

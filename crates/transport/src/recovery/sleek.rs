@@ -236,7 +236,7 @@ mod tests {
         SendWindow { bytes, most_bytes: 262_926, base_rtt: US(12), delay_target: US(9) }
     }
     fn sender() -> Sender {
-        Sender::new(Recovery::sleek(4_096))
+        Sender::new(Recovery::sleek())
     }
     /// So many packets, one a nanosecond.
     fn flight_of(sender: &mut Sender, packets: u64) -> Flight {

@@ -88,7 +88,8 @@ mod tests {
     /// 1.024 us x 2^7 seven times, then twice that, and so on.
     #[test]
     fn the_first_are_alike_then_they_double_up_to_seventeen_seconds() {
-        let recovery = Recovery::Timeouts { window_packets: 1_024, exponent: Some(7), alike: 7, retries: 14 };
+        let recovery =
+            Recovery::Timeouts { window_packets: Some(1_024), exponent: Some(7), alike: 7, retries: 14 };
         let timer = timer(recovery, RetransmissionConfig::default(), Duration::ZERO);
         let sender = Sender::new(7);
         let waits: Vec<u64> = (0..10).map(|n| timer.after(sender.doublings(n)).as_ns()).collect();
@@ -103,7 +104,8 @@ mod tests {
     #[test]
     fn twenty_five_retries_are_without_end_and_others_keep_the_configured_timer() {
         let configured = RetransmissionConfig::default();
-        let recovery = Recovery::Timeouts { window_packets: 1_024, exponent: Some(0), alike: 1, retries: 25 };
+        let recovery =
+            Recovery::Timeouts { window_packets: Some(1_024), exponent: Some(0), alike: 1, retries: 25 };
         assert_eq!(timer(recovery, configured, Duration::ZERO).retry_limit, u32::MAX);
         assert_eq!(timer(Recovery::GoBackN, configured, Duration::ZERO), configured);
     }
@@ -111,7 +113,8 @@ mod tests {
     /// 8 x 12 us are 96 us: 1.024 us x 2^7 are 131 us. 8 x 400 us: 2^12 are 4.2 ms. Nothing known: the configured 4 ms.
     #[test]
     fn by_itself_it_is_longer_than_eight_idle_round_trips() {
-        let recovery = Recovery::Timeouts { window_packets: 1_024, exponent: None, alike: 7, retries: 14 };
+        let recovery =
+            Recovery::Timeouts { window_packets: Some(1_024), exponent: None, alike: 7, retries: 14 };
         let after =
             |idle_us| timer(recovery, RetransmissionConfig::default(), Duration::from_us(idle_us)).timeout;
         for (idle_us, exponent) in [(12, 7), (16, 7), (17, 8), (400, 12), (0, 12)] {

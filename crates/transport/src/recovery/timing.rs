@@ -1,6 +1,9 @@
 //! How long packets take of late, and how long one may say nothing: *patience*.
 
+use pathweave_policy::AckPolicy;
 use pathweave_units::Duration;
+
+use crate::config::Evidence;
 
 /// Idle round trips that a packet may say nothing before any has been measured.
 const UNMEASURED: u32 = 3;
@@ -20,16 +23,48 @@ pub(crate) struct Timing {
 
 const UNIT_BITS: u32 = 8;
 
-/// How late a host may be, as a power of two of these units; 0 for punctual ones.
+/// In a byte: how late a host may be, as a power of two of these units, 0 for punctual ones; and what proves a packet lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slack(u8);
 
+/// How many times patience an overtaken packet may be away that no probe has proved lost, where probes do.
+const UNPROVED: u64 = 2;
+
 impl Slack {
-    pub(crate) fn new(host_delay: Duration) -> Self {
-        Slack(units(host_delay).checked_ilog2().map_or(0, |bits| bits as u8))
+    const PROBES: u8 = 1 << 7;
+    const PROVES: u8 = 1 << 6;
+
+    pub(crate) fn new(host_delay: Duration, evidence: Evidence) -> Self {
+        let bits = units(host_delay).checked_ilog2().map_or(0, |bits| bits as u8);
+        Slack(if evidence == Evidence::Probe { bits | Self::PROBES } else { bits })
+    }
+    /// Each packet is acknowledged by itself, over its own path: an answer that comes without an acknowledgement of what was
+    /// before its probe proves that lost. One for several takes the path of the last of them, and may be later.
+    pub(crate) fn with_answers_by_path(self, acks: AckPolicy) -> Self {
+        let each = acks.every_packets == 1 && acks.every_bytes.is_none();
+        Slack(if each { self.0 | Self::PROVES } else { self.0 })
     }
     fn units(self) -> u32 {
-        if self.0 == 0 { 0 } else { 1 << self.0 }
+        match self.0 & !(Self::PROBES | Self::PROVES) {
+            0 => 0,
+            bits => 1 << bits,
+        }
+    }
+    #[inline]
+    pub(crate) fn evidence(self) -> Evidence {
+        if self.0 & Self::PROBES == 0 { Evidence::Patience } else { Evidence::Probe }
+    }
+    /// Whether the answer of a probe proves what left before it on its path lost.
+    pub(crate) fn answers_prove(self) -> bool {
+        self.0 & (Self::PROBES | Self::PROVES) == Self::PROBES | Self::PROVES
+    }
+    /// After what time an overtaken packet is lost, whatever is known of it.
+    #[inline]
+    pub(crate) fn lost_after(self, patience: Duration) -> Duration {
+        match self.evidence() {
+            Evidence::Patience => patience,
+            Evidence::Probe => patience * UNPROVED,
+        }
     }
 }
 
@@ -82,7 +117,7 @@ mod tests {
     const US: Duration = Duration::from_us(1);
 
     fn us(timing: &Timing) -> f64 {
-        timing.patience(Slack::new(Duration::ZERO), US * 1_000).as_ps() as f64 / 1e6
+        timing.patience(Slack::new(Duration::ZERO, Evidence::Patience), US * 1_000).as_ps() as f64 / 1e6
     }
 
     /// Within the resolution of 256 ps.
@@ -115,7 +150,7 @@ mod tests {
     #[test]
     fn a_round_trip_beyond_counting_is_the_longest_there_is() {
         let mut timing = Timing::new(Duration::ZERO);
-        let punctual = Slack::new(Duration::ZERO);
+        let punctual = Slack::new(Duration::ZERO, Evidence::Patience);
         assert_eq!(timing.patience(punctual, US * 500), US * 500, "the configured timeout bounds a guess");
         timing.measure(Duration::from_ms(60_000), u32::MAX);
         timing.measure(US, u32::MAX);
@@ -127,7 +162,7 @@ mod tests {
         let mut timing = Timing::new(US * 10);
         (0..20).for_each(|_| timing.measure(US * 10, 1));
         // A millisecond is 3,906,250 units, 2^21 = 2,097,152 of which are 537 us.
-        let patience = timing.patience(Slack::new(US * 1_000), US * 4_000);
+        let patience = timing.patience(Slack::new(US * 1_000, Evidence::Probe), US * 4_000);
         assert_eq!(patience.as_ps() / 1_000_000, 10 + 536);
     }
 }

@@ -123,6 +123,16 @@ impl Flight {
     pub(crate) fn inflight_packets(&self) -> u32 {
         self.inflight_packets
     }
+    /// How many full packets would take as many bytes, rounded up, but no more than there are: what windows in packets count,
+    /// so that short packets fill them by what they weigh.
+    #[inline]
+    pub(crate) fn full_packets(&self, mtu_payload: u16) -> u32 {
+        let (packets, full) = (self.inflight_packets, u64::from(mtu_payload));
+        if self.inflight_bytes + full > u64::from(packets) * full {
+            return packets;
+        }
+        self.inflight_bytes.div_ceil(full) as u32
+    }
     #[inline]
     pub(crate) fn inflight_bytes(&self) -> u64 {
         self.inflight_bytes
@@ -350,6 +360,12 @@ impl Flight {
         paths.dedup();
     }
 
+    /// The paths of the packets below the oldest unacknowledged one, newest first, as far as they are still in the ring.
+    pub(crate) fn acked_paths(&self) -> impl Iterator<Item = PathId> {
+        let oldest = self.next.saturating_sub(self.slots.len() as u64);
+        (oldest..self.una).rev().map(|psn| self.slots[self.index(psn)].path)
+    }
+
     /// Forgets every packet; memory is given back.
     pub(crate) fn abandon(&mut self) {
         let (next, next_tx) = (self.next, self.next_tx);
@@ -413,6 +429,22 @@ mod tests {
     }
 
     #[test]
+    fn short_packets_count_by_what_they_weigh() {
+        let full_packets = |sizes: &[u32]| {
+            let mut flight = Flight::new(1 << 20);
+            for (psn, bytes) in (0..).zip(sizes) {
+                flight.sent(psn, Time::ZERO, PathId(0), *bytes, Memo(0));
+            }
+            flight.full_packets(4_096)
+        };
+        // Full ones count one each, whatever their headers; so do full ones and a short one behind them.
+        assert_eq!([full_packets(&[]), full_packets(&[4_150]), full_packets(&[4_166; 9])], [0, 1, 9]);
+        assert_eq!([full_packets(&[4_166, 4_150, 86]), full_packets(&[86])], [3, 1]);
+        // 40 of 214 bytes are 8,560.
+        assert_eq!([full_packets(&[214; 19]), full_packets(&[214; 40])], [1, 3]);
+    }
+
+    #[test]
     fn the_ring_keeps_its_packets_as_it_grows_and_wraps() {
         let mut flight = flight_of(10);
         (0..9).for_each(|psn| assert_eq!(flight.ack(psn).unwrap().memo, Memo(psn)));
@@ -423,6 +455,11 @@ mod tests {
         flight.assert_invariants();
         (9..200).for_each(|psn| assert_eq!(flight.ack(psn).unwrap().memo, Memo(psn)));
         flight.advance(200);
+        assert_eq!(flight.acked_paths().count(), 200, "as many as the ring has room for, or as there were");
+        flight.sent(200, Time::ZERO, PathId(7), 100, Memo(0));
+        flight.ack(200);
+        flight.advance(201);
+        assert_eq!(flight.acked_paths().take(2).collect::<Vec<_>>(), [PathId(7), PathId(0)]);
         assert_eq!((flight.inflight_packets(), flight.inflight_bytes()), (0, 0));
         flight.assert_invariants();
     }

@@ -44,7 +44,7 @@ pub(crate) struct SendStream {
     pub(crate) recovery: Sender,
     /// How long packets take; of use to recovery by time.
     timing: Timing,
-    /// Timeouts in a row.
+    /// Timeouts in a row; of recovery by time, ends of patience.
     timeouts: u16,
     /// Back-offs for want of a receive in a row.
     pub(crate) rnr_backoffs: u8,

@@ -30,7 +30,7 @@ fn terms(config: CreditConfig) -> CreditTerms {
 fn writing(channel: Channel, credit: CreditConfig, packets: u64) -> Pair {
     let bytes = packets * u64::from(MTU);
     let mut pair = Pair::new(channel, bytes as usize, |config| {
-        config.recovery = Recovery::Timed { reorder_packets: 0, window_packets: 4_096 };
+        config.recovery = Recovery::Timed { reorder_packets: 0, window_packets: Some(4_096) };
         config.idle_rtt = IDLE;
         config.rto = RetransmissionConfig { timeout: Duration::from_us(50), ..RetransmissionConfig::SHORT };
         config.credit = Some(terms(credit));

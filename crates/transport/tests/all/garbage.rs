@@ -138,10 +138,10 @@ proptest! {
         let mut pair = Pair::new(Channel::new(1), 1 << 17, |config| {
             config.recovery = match kind {
                 0 => Recovery::GoBackN,
-                1 => Recovery::SelectiveRepeat { reorder_packets: 3, window_packets: 32 },
-                2 => Recovery::sleek(32),
+                1 => Recovery::SelectiveRepeat { reorder_packets: 3, window_packets: Some(32) },
+                2 => Recovery::sleek().with_window_packets(32),
                 _ => Recovery::PathOrder {
-                    window_packets: 32,
+                    window_packets: Some(32),
                     scope: RingScope::Host,
                     rto: PathRto::Published,
                     rto_min: Duration::from_us(50),

@@ -278,10 +278,10 @@ fn recovery() -> impl Strategy<Value = Recovery> {
     prop_oneof![
         1 => Just(Recovery::GoBackN),
         2 => (0u32..20, 1u32..200).prop_map(
-            |(reorder_packets, window_packets)| Recovery::SelectiveRepeat { reorder_packets, window_packets }
+            |(reorder_packets, window)| Recovery::SelectiveRepeat { reorder_packets, window_packets: Some(window) }
         ),
-        1 => (1u32..200, 20u64..200).prop_map(|(window_packets, rto_us)| Recovery::PathOrder {
-            window_packets,
+        1 => (1u32..200, 20u64..200).prop_map(|(window, rto_us)| Recovery::PathOrder {
+            window_packets: Some(window),
             scope: RingScope::QueuePair,
             rto: PathRto::Guarded,
             rto_min: Duration::from_us(rto_us),

@@ -13,7 +13,7 @@ const RTO_US: u64 = 300;
 
 fn by_path(scope: RingScope) -> Recovery {
     Recovery::PathOrder {
-        window_packets: 256,
+        window_packets: Some(256),
         scope,
         rto: PathRto::Guarded,
         rto_min: Duration::from_us(RTO_US),

@@ -53,21 +53,24 @@ fn recovery() -> impl Strategy<Value = Recovery> {
     prop_oneof![
         Just(Recovery::GoBackN),
         (prop_oneof![Just(0), 1u32..20], prop_oneof![1u32..5, 5u32..200]).prop_map(
-            |(reorder_packets, window_packets)| Recovery::SelectiveRepeat { reorder_packets, window_packets }
+            |(reorder_packets, window)| Recovery::SelectiveRepeat {
+                reorder_packets,
+                window_packets: Some(window)
+            }
         ),
         (prop_oneof![Just(0), 1u32..20], prop_oneof![1u32..5, 5u32..200]).prop_map(
-            |(reorder_packets, window_packets)| Recovery::Timed { reorder_packets, window_packets }
+            |(reorder_packets, window)| Recovery::Timed { reorder_packets, window_packets: Some(window) }
         ),
-        (any::<bool>(), 1u32..200, 20u64..200).prop_map(|(own, window_packets, rto_us)| {
+        (any::<bool>(), 1u32..200, 20u64..200).prop_map(|(own, window, rto_us)| {
             Recovery::PathOrder {
-                window_packets,
+                window_packets: Some(window),
                 scope: if own { RingScope::QueuePair } else { RingScope::Host },
                 rto: PathRto::Guarded,
                 rto_min: Duration::from_us(rto_us),
                 rto_slack: Duration::ZERO,
             }
         }),
-        prop_oneof![1u32..5, 5u32..200].prop_map(Recovery::sleek),
+        prop_oneof![1u32..5, 5u32..200].prop_map(|window| Recovery::sleek().with_window_packets(window)),
     ]
 }
 

@@ -27,7 +27,7 @@ fn writing(
     }));
     let bytes = packets * u64::from(MTU);
     let mut pair = Pair::new(channel, bytes as usize, |config| {
-        config.recovery = Recovery::sleek(512);
+        config.recovery = Recovery::sleek().with_window_packets(512);
         config.rto = RetransmissionConfig { timeout: us(1_000_000), ..RetransmissionConfig::SHORT };
         (config.policy.window, config.policy.paths) = (window, paths);
     });
@@ -102,7 +102,7 @@ fn what_is_held_is_told_to_who_probes() {
     let mut channel = Channel::new(1);
     channel.script = None;
     let mut pair = Pair::new(channel, 8 * usize::from(MTU), |config| {
-        config.recovery = Recovery::sleek(512);
+        config.recovery = Recovery::sleek().with_window_packets(512);
         config.rto = RetransmissionConfig { timeout: us(1_000_000), ..RetransmissionConfig::SHORT };
         config.acks = AckPolicy { every_packets: 64, ..AckPolicy::by_bytes(Bytes::new(1_000_000), us(500)) };
         // The pace leaves probes between packets, which are not acknowledged before half a millisecond.

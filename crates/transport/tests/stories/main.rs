@@ -15,7 +15,7 @@ use pathweave_units::Duration;
 use pathweave_wire::Body;
 
 const SR: fn(u32) -> Recovery =
-    |reorder_packets| Recovery::SelectiveRepeat { reorder_packets, window_packets: 64 };
+    |reorder_packets| Recovery::SelectiveRepeat { reorder_packets, window_packets: Some(64) };
 const LIMIT: Duration = Duration::from_ms(100);
 
 /// Drops the first transmission of each of these PSNs.

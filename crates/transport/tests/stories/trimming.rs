@@ -29,7 +29,7 @@ fn nacks(pair: &Pair) -> Vec<(u64, NackReason)> {
 
 #[test]
 fn each_is_told_once_and_sent_again_at_once() {
-    let timed = Recovery::Timed { reorder_packets: 0, window_packets: 64 };
+    let timed = Recovery::Timed { reorder_packets: 0, window_packets: Some(64) };
     for recovery in [SR(0), timed] {
         let pair = trimming(&[2, 5], recovery);
         let told = NackReason::Trimmed(TrimmedAt::LastHop);
@@ -68,7 +68,7 @@ fn go_back_n_goes_back_once() {
 #[test]
 fn by_path_order_it_is_sent_again_too() {
     let recovery = Recovery::PathOrder {
-        window_packets: 64,
+        window_packets: Some(64),
         scope: RingScope::default(),
         rto: PathRto::default(),
         rto_min: Duration::from_us(100),

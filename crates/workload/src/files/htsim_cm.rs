@@ -20,6 +20,67 @@ const LINES: &str = "Nodes, Connections, Triggers, Failures, SRC->DST, trigger o
 const FLOW_KEYS: [&str; 9] =
     ["id", "start", "trigger", "size", "send_done_trigger", "recv_done_trigger", "prio", "msg", "addon"];
 
+/// The unit of starts, which the two programs that are called htsim read differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HtsimDialect {
+    /// uet-htsim: whole microseconds.
+    Uet,
+    /// csg-htsim: picoseconds.
+    Csg,
+}
+
+/// A start from which on a file is of csg-htsim: a second, if it were microseconds; a microsecond, as picoseconds.
+const TOO_LATE_FOR_US: u64 = 1_000_000;
+
+impl HtsimDialect {
+    /// Picoseconds of a unit of starts.
+    pub(crate) const fn start_unit_ps(self) -> u64 {
+        match self {
+            HtsimDialect::Uet => 1_000_000,
+            HtsimDialect::Csg => 1,
+        }
+    }
+    /// The comment at the head of a file that names the unit.
+    pub(crate) const fn comment(self) -> &'static str {
+        match self {
+            HtsimDialect::Uet => "# start in microseconds (uet-htsim)",
+            HtsimDialect::Csg => "# start in picoseconds (csg-htsim)",
+        }
+    }
+    const fn format(self) -> &'static str {
+        match self {
+            HtsimDialect::Uet => "uet-htsim",
+            HtsimDialect::Csg => "csg-htsim",
+        }
+    }
+    const fn unit(self) -> &'static str {
+        match self {
+            HtsimDialect::Uet => "microseconds",
+            HtsimDialect::Csg => "picoseconds",
+        }
+    }
+    const fn other(self) -> Self {
+        match self {
+            HtsimDialect::Uet => HtsimDialect::Csg,
+            HtsimDialect::Csg => HtsimDialect::Uet,
+        }
+    }
+
+    /// By a comment of ours, else by the latest start.
+    fn told_by(text: &str, latest: u64) -> (Self, &'static str) {
+        let named = [HtsimDialect::Uet, HtsimDialect::Csg]
+            .into_iter()
+            .find(|dialect| text.lines().any(|line| line.trim() == dialect.comment()));
+        match named {
+            Some(dialect) => (dialect, "as a comment says"),
+            None if latest >= TOO_LATE_FOR_US => {
+                (HtsimDialect::Csg, "as the latest would be a second or more")
+            }
+            None => (HtsimDialect::Uet, "as all would be within a microsecond"),
+        }
+    }
+}
+
 /// What a trigger starts, and when.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fires {
@@ -54,7 +115,10 @@ struct Flow {
 /// shot all flows, of several shots one after the other in the order of the file, barriers all flows at the last. Refused is
 /// what ends htsim (one shot set off twice, a barrier set off more often than it counts) and what would wait for ever.
 /// Failures, priorities, messages and `addon` are not taken over, with a note.
-pub fn parse_htsim_cm(text: &str, file: &str) -> Result<FlowFile, FileError> {
+///
+/// Without a dialect the unit of starts is told from the file, with a note: microseconds, unless one of them would be a second
+/// or later.
+pub fn parse_htsim_cm(text: &str, file: &str, dialect: Option<HtsimDialect>) -> Result<FlowFile, FileError> {
     let mut announced: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let mut flows: Vec<Flow> = Vec::new();
     let mut triggers: BTreeMap<u64, Trigger> = BTreeMap::new();
@@ -125,9 +189,10 @@ pub fn parse_htsim_cm(text: &str, file: &str) -> Result<FlowFile, FileError> {
     if with_more > 0 {
         unused.push(format!("{file}: prio, msg and addon of {with_more} flows are not used"));
     }
+    let notes = scale_starts(&mut flows, text, file, dialect)?;
     name_all(&mut flows);
     let hosts = Some(HostCount { field: "Nodes", line: Some(line), count: nodes });
-    Ok(FlowFile { flows: resolve(flows, &triggers, file)?, hosts, notes: Vec::new(), unused })
+    Ok(FlowFile { flows: resolve(flows, &triggers, file)?, hosts, notes, unused })
 }
 
 fn shown(word: &str) -> String {
@@ -146,13 +211,48 @@ fn identifier(name: &str, value: &str) -> Result<u64, String> {
     }
 }
 
-/// Picoseconds; htsim reads a decimal number.
-fn start(value: &str) -> Result<Time, String> {
+/// In the unit of the file; htsim reads a decimal number.
+fn start(value: &str) -> Result<u64, String> {
     let (whole, fraction) = value.split_once('.').unwrap_or((value, ""));
     match whole.parse() {
-        Ok(ps) if fraction.bytes().all(|digit| digit == b'0') => Ok(Time::from_ps(ps)),
-        _ => Err(format!("start = {}: expected whole picoseconds at or above 0", shown(value))),
+        Ok(units) if fraction.bytes().all(|digit| digit == b'0') => Ok(units),
+        _ => Err(format!("start = {}: expected a whole number at or above 0", shown(value))),
     }
+}
+
+/// From the unit of the file to picoseconds. A note where the unit had to be told from the file.
+fn scale_starts(
+    flows: &mut [Flow],
+    text: &str,
+    file: &str,
+    dialect: Option<HtsimDialect>,
+) -> Result<Vec<String>, FileError> {
+    let latest = flows.iter().map(|flow| flow.record.start.as_ps()).max().unwrap_or(0);
+    let (told, why) = HtsimDialect::told_by(text, latest);
+    let dialect_used = dialect.unwrap_or(told);
+    for Flow { record, .. } in flows {
+        let ps = record.start.as_ps().checked_mul(dialect_used.start_unit_ps()).ok_or_else(|| {
+            let what = format!(
+                "start = {}: {} are at most {}",
+                record.start.as_ps(),
+                dialect_used.unit(),
+                u64::MAX / dialect_used.start_unit_ps()
+            );
+            FileError::at(file, record.line, what)
+        })?;
+        record.start = Time::from_ps(ps);
+    }
+    if dialect.is_some() || latest == 0 {
+        return Ok(Vec::new());
+    }
+    let other = dialect_used.other();
+    Ok(vec![format!(
+        "{file}: starts are read as {} ({}), {why}; format = \"{}\" reads {}",
+        dialect_used.unit(),
+        dialect_used.format(),
+        other.format(),
+        other.unit()
+    )])
 }
 
 fn parse_trigger(words: &[&str]) -> Result<(u64, Fires), String> {
@@ -225,7 +325,7 @@ fn parse_flow(line: u64, words: &[&str]) -> Result<Flow, String> {
     if begins.is_some() == flow.waits_for.is_some() {
         return Err("expected start or trigger, one of them".to_owned());
     }
-    flow.record.start = begins.unwrap_or_default();
+    flow.record.start = Time::from_ps(begins.unwrap_or_default());
     flow.record.size_bytes = size.ok_or_else(|| "size is missing".to_owned())?;
     Ok(flow)
 }
@@ -323,7 +423,7 @@ mod tests {
         let text = "Nodes 4\nConnections 3\nTriggers 1\n# two flows, then one\n0->1 id 1 start 0 size 2000000 recv_done_trigger 7\n\
                     2->3 id 2 start 5000 size 10 send_done_trigger 7 prio 2\n1->0 id 3 trigger 7 size 30\n\
                     trigger id 7 barrier count 2\n";
-        let file = parse_htsim_cm(text, "x.cm").unwrap();
+        let file = parse_htsim_cm(text, "x.cm", Some(HtsimDialect::Csg)).unwrap();
         assert_eq!(file.flows.len(), 3);
         let of =
             |i: usize| (file.flows[i].src, file.flows[i].dst, file.flows[i].size_bytes, file.flows[i].start);
@@ -335,9 +435,46 @@ mod tests {
         assert_eq!(file.unused, ["x.cm: prio, msg and addon of 1 flows are not used"]);
     }
 
+    /// The file of uet-htsim with starts of 2 to 16 us (incast/gen_random_incast_8192n_8c_16us_1Ms.cm), and one of csg-htsim.
+    #[test]
+    fn starts_are_microseconds_or_picoseconds() {
+        let of = |starts: [u64; 2], head: &str, dialect| {
+            let [a, b] = starts;
+            let text =
+                format!("{head}Nodes 4\nConnections 2\n0->1 start {a} size 5\n1->2 start {b} size 5\n");
+            let file = parse_htsim_cm(&text, "x.cm", dialect)?;
+            Ok::<_, FileError>((file.flows[1].start, file.notes))
+        };
+        let uet = of([2, 16], "", None).unwrap();
+        assert_eq!(uet.0, Time::from_us(16));
+        assert_eq!(
+            uet.1,
+            [
+                "x.cm: starts are read as microseconds (uet-htsim), as all would be within a microsecond; format = \"csg-htsim\" reads picoseconds"
+            ]
+        );
+        let csg = of([0, 16_000_000], "", None).unwrap();
+        assert_eq!(csg.0, Time::from_us(16));
+        assert!(
+            csg.1[0].starts_with("x.cm: starts are read as picoseconds (csg-htsim), as the latest would be")
+        );
+        // Said, one way or another: then nothing is guessed, or what is said.
+        assert_eq!(of([0, 16], "", Some(HtsimDialect::Csg)).unwrap(), (Time::from_ps(16), vec![]));
+        assert_eq!(
+            of([0, 9_000_000], "", Some(HtsimDialect::Uet)).unwrap(),
+            (Time::from_us(9_000_000), vec![])
+        );
+        let said = of([0, 16], "# start in picoseconds (csg-htsim)\n", None).unwrap();
+        assert_eq!((said.0, said.1.len()), (Time::from_ps(16), 1));
+        // Nothing to guess.
+        assert_eq!(of([0, 0], "", None).unwrap(), (Time::ZERO, vec![]));
+        let far = of([0, u64::MAX], "", Some(HtsimDialect::Uet)).unwrap_err().to_string();
+        assert_eq!(far, "x.cm:4: start = 18446744073709551615: microseconds are at most 18446744073709");
+    }
+
     #[test]
     fn errors_name_line_field_and_what_is_allowed() {
-        let error = |text: &str| parse_htsim_cm(text, "x.cm").unwrap_err().to_string();
+        let error = |text: &str| parse_htsim_cm(text, "x.cm", None).unwrap_err().to_string();
         let body = |lines: &str| error(&format!("Nodes 4\nConnections 2\n{lines}\n"));
         assert_eq!(error(""), "x.cm: a line \"Nodes N\" is missing");
         assert_eq!(error("Nodes 4\n"), "x.cm: a line \"Connections N\" is missing");
@@ -382,14 +519,16 @@ mod tests {
     #[test]
     fn identifiers_counts_and_repetitions_are_checked() {
         let error = |lines: &str| {
-            parse_htsim_cm(&format!("Nodes 4\nConnections 1\n{lines}\n"), "x.cm").unwrap_err().to_string()
+            parse_htsim_cm(&format!("Nodes 4\nConnections 1\n{lines}\n"), "x.cm", None)
+                .unwrap_err()
+                .to_string()
         };
         assert_eq!(error("0->1 id 0 start 0 size 5"), "x.cm:3: id = 0: expected 1 or more");
         assert_eq!(error("0->1 start 0 size 5 size 6"), "x.cm:3: size is given twice");
         assert_eq!(error("Nodes 5"), "x.cm:3: Nodes = 5: line 1 says it already");
         assert_eq!(
             error("0->1 start 0.5 size 5"),
-            "x.cm:3: start = 0.5: expected whole picoseconds at or above 0"
+            "x.cm:3: start = 0.5: expected a whole number at or above 0"
         );
         assert_eq!(
             error("trigger id 2 oneshot\ntrigger oneshot id 2"),
@@ -404,7 +543,7 @@ mod tests {
     fn htsim_reads_starts_with_decimals_and_triggers_in_any_order() {
         let text = "Nodes 2\nConnections 2\nTriggers 1\n0->1 start 7.000000 size 5 send_done_trigger 3 addon\n\
                     1->0 trigger 3 size 5\ntrigger barrier count 1 id 3\n";
-        let file = parse_htsim_cm(text, "x.cm").unwrap();
+        let file = parse_htsim_cm(text, "x.cm", Some(HtsimDialect::Csg)).unwrap();
         assert_eq!(file.flows[0].start, Time::from_ps(7));
         assert_eq!(file.flows[1].after, [After { moment: Moment::Completion, ..After::from("1") }]);
     }
@@ -417,7 +556,7 @@ mod tests {
         (1..5).for_each(|i| text += &format!("0->{i} id {i} start 0 size 100 send_done_trigger 1\n"));
         (5..9).for_each(|i| text += &format!("0->{i} id {i} trigger 1 size 100\n"));
         text += "trigger id 1 multishot\n";
-        let file = parse_htsim_cm(&text, "x.cm").unwrap();
+        let file = parse_htsim_cm(&text, "x.cm", None).unwrap();
         let after: Vec<After> = (1..5)
             .map(|i| After { moment: Moment::Completion, ..After::from(i.to_string().as_str()) })
             .collect();
@@ -432,8 +571,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_answered(text in "([0-9a-z>-]{0,6} ?[0-9a-z_ -]{0,20}\n){0,5}") {
-            let _ = parse_htsim_cm(&text, "any");
-            let _ = parse_htsim_cm(&format!("Nodes 9\nConnections 1\n{text}"), "any");
+            let _ = parse_htsim_cm(&text, "any", None);
+            let _ = parse_htsim_cm(&format!("Nodes 9\nConnections 1\n{text}"), "any", None);
         }
     }
 }

@@ -14,7 +14,7 @@ pub(crate) use chakra::tests as chakra_tests;
 pub use chakra::{ChakraAct, ChakraNode, ChakraReader};
 pub use csv_list::parse_csv;
 pub use goal::{GoalAct, GoalFile, GoalOp, GoalRank, GoalUntil, GoalWait, parse_goal};
-pub use htsim_cm::parse_htsim_cm;
+pub use htsim_cm::{HtsimDialect, parse_htsim_cm};
 pub use ns3::{Ns3Dialect, parse_ns3};
 pub use simai::{SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span, parse_simai};
 pub use write::{write_csv, write_htsim_cm, write_ns3};

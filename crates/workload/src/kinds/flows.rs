@@ -10,7 +10,7 @@ use crate::builder::{Draft, Stream};
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, WorkloadError};
 use crate::files::{
-    After, FlowFile, FlowRecord, HostCount, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3,
+    After, FlowFile, FlowRecord, HostCount, HtsimDialect, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3,
 };
 use crate::graph::{MAX_MESSAGE_SIZE, Moment};
 use crate::sink::{Generate, NamedFile, Sink};
@@ -29,8 +29,13 @@ pub enum FlowFormat {
     Hpcc,
     /// `flow.txt` of ConWeave: src dst pg bytes start_seconds.
     Conweave,
-    /// Connection matrix of htsim, with triggers.
+    /// Connection matrix of htsim, with triggers. Starts are microseconds (uet-htsim) or picoseconds (csg-htsim): the latter if one
+    /// of them would be a second or later as microseconds. A note says which.
     Htsim,
+    /// The same, with starts in microseconds.
+    UetHtsim,
+    /// The same, with starts in picoseconds.
+    CsgHtsim,
 }
 
 /// One flow of an inline list.
@@ -126,9 +131,11 @@ impl Flows {
         let list = match self.format {
             FlowFormat::Csv => parse_csv(&text, file)?,
             FlowFormat::Auto if ends_in("csv") => parse_csv(&text, file)?,
-            FlowFormat::Auto if ends_in("cm") => parse_htsim_cm(&text, file)?,
+            FlowFormat::Auto if ends_in("cm") => parse_htsim_cm(&text, file, None)?,
             FlowFormat::Auto => parse_ns3(&text, file, None)?,
-            FlowFormat::Htsim => parse_htsim_cm(&text, file)?,
+            FlowFormat::Htsim => parse_htsim_cm(&text, file, None)?,
+            FlowFormat::UetHtsim => parse_htsim_cm(&text, file, Some(HtsimDialect::Uet))?,
+            FlowFormat::CsgHtsim => parse_htsim_cm(&text, file, Some(HtsimDialect::Csg))?,
             FlowFormat::Hpcc => parse_ns3(&text, file, Some(Ns3Dialect::Hpcc))?,
             FlowFormat::Conweave => parse_ns3(&text, file, Some(Ns3Dialect::Conweave))?,
         };

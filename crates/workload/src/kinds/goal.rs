@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
-use super::ranks::{Half, Pairing, cycle, hosts_of_ranks};
+use super::ranks::{Half, LARGER_TOPOLOGY, Pairing, cycle, hosts_of_ranks};
 use crate::builder::{Draft, Stream};
 use crate::error::{FileError, WorkloadError};
 use crate::files::{GoalAct, GoalOp, GoalRank, GoalUntil, parse_goal};
@@ -36,7 +36,7 @@ pub struct Goal {
 impl Generate for Goal {
     fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
         let schedule = parse_goal(&out.read(&self.file)?, &self.file)?;
-        let hosts = hosts_of_ranks(out, &self.hosts, schedule.ranks.len())?;
+        let hosts = hosts_of_ranks(out, &self.hosts, schedule.ranks.len(), LARGER_TOPOLOGY)?;
         let job = out.job("schedule")?;
         let mut play =
             Play { config: self, out, hosts, job, pairing: Pairing::default(), cores: BTreeMap::new() };
@@ -307,7 +307,7 @@ mod tests {
         );
         assert_eq!(
             error("many", &["", "", ""]),
-            "workload \"goal\": hosts = none: the trace has 3 ranks and the topology 2 hosts"
+            "workload \"goal\": the trace has 3 ranks, the topology 2 hosts: expected a `topology` with as many hosts, one for each rank"
         );
     }
 }

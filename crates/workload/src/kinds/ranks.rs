@@ -6,20 +6,20 @@ use crate::builder::Draft;
 use crate::error::WorkloadError;
 use crate::sink::Sink;
 
-/// The host of each rank.
+/// What a trace of a fixed number of ranks needs.
+pub(super) const LARGER_TOPOLOGY: &str = "expected a `topology` with as many hosts, one for each rank";
+
+/// The host of each rank. `remedy`: what to change where there are too few.
 pub(super) fn hosts_of_ranks(
     out: &Sink<'_>,
     listed: &[u32],
     ranks: usize,
+    remedy: &'static str,
 ) -> Result<Vec<u32>, WorkloadError> {
     let hosts = out.env.hosts;
     if listed.is_empty() {
         if ranks > hosts as usize {
-            return out.bad(
-                "hosts",
-                "none",
-                format!("the trace has {ranks} ranks and the topology {hosts} hosts"),
-            );
+            return Err(WorkloadError::TooFewHosts { group: out.name.to_owned(), ranks, hosts, remedy });
         }
         return Ok((0..ranks as u32).collect());
     }

@@ -6,16 +6,20 @@ use std::fmt::Write;
 use pathweave_units::Time;
 
 use super::{count, has_delay, shared_connections, start_ps};
-use crate::files::{FlowFile, FlowRecord};
+use crate::files::{FlowFile, FlowRecord, HtsimDialect};
 use crate::graph::Moment;
 
 /// Size from which on htsim does not take a flow, bytes.
 const TOO_LARGE: u64 = 1 << 31;
 
-/// Writes a connection matrix. Flows that wait for the same others do so by one trigger: a barrier, for a single flow one of
+/// Writes a connection matrix, with starts in the unit of this htsim and, if there are any, a comment that names it. Flows that wait for the same others do so by one trigger: a barrier, for a single flow one of
 /// one shot, and of several shots where one more of them suffices for each. Refused: flows that would have to set off
 /// several triggers, other numbers of flows that suffice, and flows of 2 GiB and more.
-pub fn write_htsim_cm(flows: &FlowFile, lost: &mut Vec<String>) -> Result<String, String> {
+pub fn write_htsim_cm(
+    flows: &FlowFile,
+    dialect: HtsimDialect,
+    lost: &mut Vec<String>,
+) -> Result<String, String> {
     if let Some(large) = flows.flows.iter().find(|flow| flow.size_bytes >= TOO_LARGE) {
         return Err(format!(
             "a flow from {} to {} has {} bytes; htsim takes less than {TOO_LARGE}",
@@ -23,7 +27,11 @@ pub fn write_htsim_cm(flows: &FlowFile, lost: &mut Vec<String>) -> Result<String
         ));
     }
     let triggers = Triggers::new(flows)?;
+    let unit_ps = dialect.start_unit_ps();
     let losses = [
+        count(flows, |flow| flow.after.is_empty() && !start_ps(flow).is_multiple_of(unit_ps)).map(|some| {
+            format!("parts of a microsecond in the start of {some} (--to csg-htsim-flows has picoseconds)")
+        }),
         count(flows, |flow| flow.id.is_some() && number_of(flow).is_none())
             .map(|some| format!("the names of {some}, which get numbers")),
         count(flows, has_delay).map(|some| format!("the time between others and {some}")),
@@ -36,7 +44,9 @@ pub fn write_htsim_cm(flows: &FlowFile, lost: &mut Vec<String>) -> Result<String
     lost.extend(losses.into_iter().flatten());
     let highest = flows.flows.iter().map(|flow| flow.src.max(flow.dst)).max().unwrap_or(0);
     let nodes = flows.hosts.map_or(0, |hosts| hosts.count).max(highest + 1);
-    let mut text = format!("Nodes {nodes}\nConnections {}\n", flows.flows.len());
+    let has_starts = flows.flows.iter().any(|flow| flow.after.is_empty() && start_ps(flow) > 0);
+    let mut text = if has_starts { format!("{}\n", dialect.comment()) } else { String::new() };
+    let _ = write!(text, "Nodes {nodes}\nConnections {}\n", flows.flows.len());
     if !triggers.waiting.is_empty() {
         let _ = writeln!(text, "Triggers {}", triggers.waiting.len());
     }
@@ -46,7 +56,7 @@ pub fn write_htsim_cm(flows: &FlowFile, lost: &mut Vec<String>) -> Result<String
         let id = number_of(flow).or_else(|| free.next()).expect("numbers do not run out");
         let begin = match triggers.of_waiting(flow) {
             Some(trigger) => format!("trigger {trigger}"),
-            None => format!("start {}", start_ps(flow)),
+            None => format!("start {}", start_ps(flow) / unit_ps),
         };
         let _ = write!(text, "{}->{} id {id} {begin} size {}", flow.src, flow.dst, flow.size_bytes);
         for (key, moment) in

@@ -59,7 +59,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::files::{After, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3};
+    use crate::files::{After, HtsimDialect, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3};
     use crate::graph::Moment;
 
     fn flow(src: u64, dst: u64, size_bytes: u64, start_ps: u64) -> FlowRecord {
@@ -124,8 +124,8 @@ mod tests {
                 ..flow(1, 3, 40, 0)
             },
         ]);
-        let text = write_htsim_cm(&flows, &mut lost).unwrap();
-        let expected = "Nodes 4\nConnections 5\nTriggers 2\n\
+        let text = write_htsim_cm(&flows, HtsimDialect::Csg, &mut lost).unwrap();
+        let expected = "# start in picoseconds (csg-htsim)\nNodes 4\nConnections 5\nTriggers 2\n\
                         0->1 id 7 start 5 size 10 recv_done_trigger 1\n\
                         2->3 id 2 start 0 size 10 recv_done_trigger 1\n\
                         1->0 id 1 trigger 1 size 20 send_done_trigger 2\n\
@@ -142,16 +142,30 @@ mod tests {
             after(&["1"], flow(1, 3, 40, 0)),
         ]);
         assert_eq!(
-            write_htsim_cm(&fork, &mut lost).unwrap_err(),
+            write_htsim_cm(&fork, HtsimDialect::Csg, &mut lost).unwrap_err(),
             "the flow \"1\" would have to set off 2 triggers, as flows wait for it in several ways; a flow of htsim sets off one"
         );
-        let large = write_htsim_cm(&list(vec![flow(0, 1, 1 << 31, 0)]), &mut lost).unwrap_err();
+        let large =
+            write_htsim_cm(&list(vec![flow(0, 1, 1 << 31, 0)]), HtsimDialect::Uet, &mut lost).unwrap_err();
         assert!(large.contains("2147483648 bytes; htsim takes less than 2147483648"), "{large}");
-        write_htsim_cm(&chain(), &mut lost).unwrap_err();
+        write_htsim_cm(&chain(), HtsimDialect::Uet, &mut lost).unwrap_err();
         assert!(lost.is_empty());
         let late = after(&["1"], flow(1, 2, 30, 7));
-        write_htsim_cm(&list(vec![id("1", flow(0, 1, 10, 0)), late]), &mut lost).unwrap();
-        assert_eq!(lost, ["the start of 1 flow, beside a trigger"]);
+        write_htsim_cm(&list(vec![id("1", flow(0, 1, 10, 0)), late]), HtsimDialect::Uet, &mut lost).unwrap();
+        assert_eq!(std::mem::take(&mut lost), ["the start of 1 flow, beside a trigger"]);
+        // uet-htsim reads whole microseconds.
+        let text = write_htsim_cm(
+            &list(vec![flow(0, 1, 10, 10_000_000), flow(0, 1, 10, 10_500_000)]),
+            HtsimDialect::Uet,
+            &mut lost,
+        );
+        assert!(text.unwrap().contains(
+            "# start in microseconds (uet-htsim)\nNodes 2\nConnections 2\n0->1 id 1 start 10 size 10\n"
+        ));
+        assert_eq!(
+            lost,
+            ["parts of a microsecond in the start of 1 flow (--to csg-htsim-flows has picoseconds)"]
+        );
     }
 
     prop_compose! {
@@ -177,9 +191,21 @@ mod tests {
                 prop_assert!(read.unused.is_empty());
                 prop_assert_eq!(&strip(read), &flows.flows);
             }
-            let cm = parse_htsim_cm(&write_htsim_cm(&flows, &mut lost).unwrap(), "f").unwrap();
-            prop_assert!(cm.unused.is_empty());
-            prop_assert_eq!(&strip(cm), &flows.flows);
+            let cm = write_htsim_cm(&flows, HtsimDialect::Csg, &mut lost).unwrap();
+            // The comment tells the unit.
+            for dialect in [None, Some(HtsimDialect::Csg)] {
+                let cm = parse_htsim_cm(&cm, "f", dialect).unwrap();
+                prop_assert!(cm.unused.is_empty());
+                prop_assert_eq!(&strip(cm), &flows.flows);
+            }
+            prop_assert!(lost.is_empty());
+            let whole = |flow: &FlowRecord| FlowRecord {
+                start: Time::from_us(flow.start.as_ps() / 1_000_000),
+                ..flow.clone()
+            };
+            let flows = list(flows.flows.iter().map(whole).collect());
+            let cm = write_htsim_cm(&flows, HtsimDialect::Uet, &mut lost).unwrap();
+            prop_assert_eq!(&strip(parse_htsim_cm(&cm, "f", None).unwrap()), &flows.flows);
             prop_assert!(lost.is_empty());
         }
 
@@ -204,7 +230,7 @@ mod tests {
             let mut lost = Vec::new();
             let csv = write_csv(&list(flows.clone()), &mut lost).unwrap();
             let by_csv = parse_csv(&csv, "f").unwrap();
-            let read = parse_htsim_cm(&write_htsim_cm(&by_csv, &mut lost).unwrap(), "f").unwrap();
+            let read = parse_htsim_cm(&write_htsim_cm(&by_csv, HtsimDialect::Uet, &mut lost).unwrap(), "f", None).unwrap();
             let strip = |flow: &FlowRecord| FlowRecord { line: 0, ..flow.clone() };
             prop_assert_eq!(read.flows.iter().map(strip).collect::<Vec<_>>(), flows);
             prop_assert!(lost.is_empty());

@@ -7,7 +7,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::ranks::hosts_of_ranks;
+use super::ranks::{LARGER_TOPOLOGY, hosts_of_ranks};
 use crate::collective::Algorithms;
 use crate::error::WorkloadError;
 use crate::sink::{Generate, NamedFile, Sink};
@@ -46,7 +46,7 @@ impl Generate for Chakra {
             return out.bad("peak_tflops", peak, "expected a number above 0");
         }
         let files = files::of_trace(out, &self.trace)?;
-        let hosts = hosts_of_ranks(out, &self.hosts, files.len())?;
+        let hosts = hosts_of_ranks(out, &self.hosts, files.len(), LARGER_TOPOLOGY)?;
         let groups = files::process_groups(out, self.process_groups.as_deref(), files.len())?;
         play::play(self, out, &files, &hosts, &groups)
     }

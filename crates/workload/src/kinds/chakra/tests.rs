@@ -171,7 +171,7 @@ fn a_cycle_across_ranks_is_named_too() {
 #[test]
 fn ranks_that_do_not_fit_the_topology() {
     let fail = |config, hosts| built(samples(), config, hosts).unwrap_err();
-    assert!(fail(ring(), 4).contains("hosts = none: the trace has 8 ranks and the topology 4 hosts"));
+    assert!(fail(ring(), 4).contains("the trace has 8 ranks, the topology 4 hosts: expected a `topology`"));
     let hosts = |hosts: &[u32]| Chakra { hosts: hosts.to_vec(), ..ring() };
     assert!(fail(hosts(&[1, 2]), 9).contains("hosts = 2 hosts: expected 8, one for each rank"));
     assert!(fail(hosts(&[0, 1, 2, 3, 4, 5, 6, 9]), 9).contains("hosts = 9: hosts are 0 to 8"));

@@ -64,6 +64,9 @@ pub struct SimAi {
     pub iterations: u32,
 }
 
+/// What ranks that may be fewer need.
+const FEWER_GPUS: &str = "expected a `topology` with as many hosts, or fewer `gpus`";
+
 fn one() -> u32 {
     1
 }
@@ -111,7 +114,7 @@ impl SimAi {
     }
 
     fn play(&self, out: &mut Sink<'_>, file: &SimAiFile, layout: &Layout) -> Result<(), WorkloadError> {
-        let hosts = hosts_of_ranks(out, &self.hosts, layout.gpus())?;
+        let hosts = hosts_of_ranks(out, &self.hosts, layout.gpus(), FEWER_GPUS)?;
         let batches = self.batches(out, file, layout)?;
         play::play(self, out, file, layout, &hosts, &batches)
     }

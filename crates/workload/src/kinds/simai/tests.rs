@@ -118,7 +118,9 @@ fn the_mixture_of_experts_on_few_gpus() {
         unknown.contains("did you mean \"moe-9216gpu\"?") && unknown.contains("a dot or a slash"),
         "{unknown}"
     );
-    assert!(error(whole.clone(), 32).contains("9216 ranks and the topology 32 hosts"));
+    assert!(error(whole.clone(), 32).contains(
+        "9216 ranks, the topology 32 hosts: expected a `topology` with as many hosts, or fewer `gpus`"
+    ));
     assert!(
         error(SimAi { gpus: Some(32), ..whole.clone() }, 32).contains("gpus = 32: expected a multiple of 24")
     );

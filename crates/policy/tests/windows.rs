@@ -1,0 +1,28 @@
+//! Windows of loss recovery follow the path, unless they were set.
+
+use pathweave_policy::{MOST_WINDOW_PACKETS, Recovery, schemes};
+
+#[test]
+fn a_window_is_twice_what_the_path_holds_and_never_less_than_usual() {
+    let timed = Recovery::Timed { reorder_packets: 0, window_packets: None };
+    let of = |recovery: Recovery, path_packets| recovery.for_path(path_packets).window_packets();
+    // 100 Gb/s over 12 us hold 37 packets of 4,096 B; over 1 ms 11,511 of 1,024 B and headers.
+    assert_eq!([0, 37, 2_048].map(|packets| of(timed, packets)), [Some(4_096); 3]);
+    assert_eq!(of(timed, 11_511), Some(23_040), "a multiple of 128");
+    assert_eq!(of(timed, u64::MAX), Some(MOST_WINDOW_PACKETS));
+    let set = timed.with_window_packets(512);
+    assert_eq!((of(set, 11_511), set.given_window_packets()), (Some(512), Some(512)));
+    let of_nics = Recovery::Timeouts { window_packets: None, exponent: None, alike: 7, retries: 14 };
+    assert_eq!([37, 600].map(|packets| of(of_nics, packets)), [Some(1_024), Some(1_280)]);
+    assert_eq!(of(Recovery::GoBackN, 11_511), None);
+}
+
+#[test]
+fn no_scheme_has_a_window_that_a_long_path_exceeds() {
+    for info in schemes() {
+        let recovery = (info.make)().recovery;
+        if let Some(window) = recovery.for_path(100_000).window_packets() {
+            assert!(window >= 200_000, "{}: {window} packets", info.name);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Windows of loss recovery that were set shorter than the paths that they are used on.
+
+use std::collections::BTreeSet;
+
+use pathweave_sim::{SimSpec, full_and_ack_bytes, profile};
+use pathweave_topo::Routing;
+use pathweave_units::HostId;
+
+use crate::model::Scenario;
+
+/// Pairs of hosts that are looked at of each scheme.
+const MOST_PAIRS: usize = 4_096;
+
+/// The longest of the paths that a scheme is used on, in full packets.
+struct Longest {
+    packets: u64,
+    pair: (HostId, HostId),
+}
+
+/// A note for each scheme whose `recovery.window_packets` was set to less than a path holds.
+pub(crate) fn notes(scenario: &Scenario, spec: &SimSpec) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (path, named) in scenario.schemes() {
+        let Some(window) = named.scheme.recovery.given_window_packets() else { continue };
+        let number = spec.schemes.iter().position(|other| other.name == named.name);
+        let Some(Longest { packets, pair: (src, dst) }) = longest(spec, number) else { continue };
+        if u64::from(window) < packets {
+            let [src, dst] = [src, dst].map(|host| spec.topology.node_name(host.into()));
+            let share = f64::from(window) * 100.0 / packets as f64;
+            notes.push(format!(
+                "{path}.recovery.window_packets = {window}: the path from {src} to {dst} holds {packets} packets, so that a \
+                 flow alone has {share:.0} % of it at most; without the field the window follows the path"
+            ));
+        }
+    }
+    notes
+}
+
+fn longest(spec: &SimSpec, scheme: Option<usize>) -> Option<Longest> {
+    let of_scheme = |group: usize| Some(usize::from(spec.groups[group].scheme)) == scheme;
+    let messages = spec.graph.messages().iter().filter(|message| of_scheme(message.group.index()));
+    let mut pairs = BTreeSet::new();
+    for message in messages {
+        pairs.insert((message.src, message.dst));
+        if pairs.len() == MOST_PAIRS {
+            break;
+        }
+    }
+    let routing = Routing::whole(&spec.topology);
+    let (full, ack) = full_and_ack_bytes(&spec.host);
+    let holds = |pair: (HostId, HostId)| {
+        let path = profile(&spec.topology, &routing, pair.0, pair.1)?;
+        let bytes = path.line_rate().bytes_in(path.round_trip(full, ack));
+        Some(Longest { packets: bytes.div_ceil(u64::from(full)), pair })
+    };
+    pairs.into_iter().filter_map(holds).max_by_key(|longest| longest.packets)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::load::{Changes, Loaded};
+
+    /// 100 Gb/s over two times 500 us and some: 12.5 MB and more, in packets of 1,024 B and headers.
+    #[test]
+    fn a_window_that_a_path_exceeds_is_noted() {
+        let notes = |scheme: &str| {
+            let text = format!(
+                "name = \"long\"\nscheme = {scheme}\n[network]\nmtu = \"1024B\"\n[topology]\nkind = \"cross-dc\"\nsites = 2\n\
+                 site = [{{ kind = \"leaf-spine\", leaves = 1, spines = 1, hosts_per_leaf = 2, host_rate = \"100Gbps\" }}]\n\
+                 [[workload]]\nkind = \"flows\"\nflows = [{{ src = 0, dst = 2, size = \"64KB\", start = \"0s\" }}]\n"
+            );
+            Loaded::parse(&text, "long.toml", ".", &Changes::default()).unwrap().draft().unwrap().notes
+        };
+        assert_eq!(notes("\"weave\""), [""; 0]);
+        let [note] = &notes("{ base = \"weave\", recovery = { window_packets = 4096 } }")[..] else { panic!("one note") };
+        assert!(note.starts_with("scheme.recovery.window_packets = 4096: the path from "), "{note}");
+        assert!(note.contains(" holds 11") && note.contains(" has 36 % of it at most"), "{note}");
+        assert_eq!(notes("{ base = \"weave\", recovery = { window_packets = 65536 } }"), [""; 0]);
+    }
+}
