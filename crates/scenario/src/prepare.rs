@@ -13,6 +13,7 @@ use pathweave_workload::{
 
 use crate::fold;
 use crate::idle;
+use crate::latency;
 use crate::load::Loaded;
 use crate::model::validate::out_of_range;
 use crate::model::{Calibrate, WorkloadEntry};
@@ -56,7 +57,7 @@ impl Loaded {
         let (graph, of_workloads) = self.messages(&topology, fold::of(&self.scenario, &topology))?;
         fold::check(&self.scenario, &graph).map_err(|finding| self.place(finding))?;
         let idle = idle::notes(&self.scenario, &topology, &graph);
-        let notes = topology.notes().iter().cloned().chain(of_workloads).chain(idle).collect();
+        let notes: Vec<String> = topology.notes().iter().cloned().chain(of_workloads).chain(idle).collect();
         let routing = self.routing(&topology, &graph)?;
         let scenario = &self.scenario;
         let mut schemes: Vec<pathweave_sim::NamedScheme> = Vec::new();
@@ -105,6 +106,7 @@ impl Loaded {
         // A notification that is too short would make every figure of the run wrong.
         spec.task_notification().map_err(|why| self.sim_error(&why))?;
         let footprint = Footprint::of(&spec);
+        let notes = [notes, latency::note(&spec).into_iter().collect()].concat();
         Ok(Prepared { spec, notes, footprint })
     }
 
