@@ -310,6 +310,29 @@ mod tests {
     }
 
     #[test]
+    fn times_that_hang_on_latency_have_a_warning() {
+        let choices = |latency: [Option<f64>; 2]| Choices {
+            schema: "pathweave.plan",
+            schema_version: 1,
+            name: "plan".to_owned(),
+            currency: "USD".to_owned(),
+            partial: false,
+            choices: latency
+                .map(|latency_ratio| Choice { latency_ratio, ..choice("a", 1.0, Some(2e6)) })
+                .to_vec(),
+        };
+        let ruled = choices([Some(0.97), Some(0.3)]);
+        assert!(
+            ruled.table().contains("warning: latency rules 1 of 2 choices: up to 97 %"),
+            "{}",
+            ruled.table()
+        );
+        assert!(ruled.html().contains("latency rules 1 of 2 choices"));
+        let none = choices([Some(0.1), None]);
+        assert!(!none.table().contains("warning") && !none.html().contains("Warning"));
+    }
+
+    #[test]
     fn the_page_has_every_choice_and_a_point_for_each_that_ended() {
         let choices = Choices {
             schema: "pathweave.plan",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Finding;
 use super::accounting::Account;
 use super::causes::{SLOW, causes};
-use super::facts::Facts;
+use super::facts::{Facts, middle};
 use super::findings::{Run, percent};
 use super::settings::Fault;
 use super::work::{self, Paths};
@@ -18,6 +18,8 @@ pub(super) const LATE: f64 = 1.3;
 const LOST: f64 = 0.1;
 /// From this share on latency rules.
 const RULES: f64 = 0.5;
+/// A link is far longer than others that packets spend so many times as long on as on the one in the middle.
+const FAR: f64 = 5.0;
 /// What is told of where time went, at most.
 const TOLD: usize = 5;
 
@@ -44,8 +46,16 @@ impl Run {
         found.extend(slow.into_iter().map(|slow| (slow.share, slow.words)));
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut said: Vec<String> = found.into_iter().map(|(_, words)| words).collect();
-        said.extend(self.latency(&paths));
-        let mut causes = if said.is_empty() { self.nothing(tail, &paths) } else { said.join("; and ") };
+        let latency = self.latency(&paths);
+        if let Some((words, Some((link, share)))) = &latency {
+            let at = format!("{} of it on the way from {}", percent(*share), self.facts.links[*link].name());
+            said.push(format!("distance (latency): {words}, {at}"));
+        }
+        let mut causes = match (said.is_empty(), latency) {
+            (true, Some((words, _))) => format!("{}; {words}", self.nothing(tail, &paths)),
+            (true, None) => self.nothing(tail, &paths),
+            (false, _) => said.join("; and "),
+        };
         causes += &self.faults_besides(&causes);
         let words = match open {
             0 => causes,
@@ -109,8 +119,9 @@ impl Run {
         named.unwrap_or_default()
     }
 
-    /// Where distance rules, not rates: of messages at their ideal.
-    fn latency(&self, paths: &Paths) -> Option<String> {
+    /// Where latency rules, not rates: of messages at their ideal. With the link that is far longer than others, if there is one,
+    /// and its share of the time on links.
+    fn latency(&self, paths: &Paths) -> Option<(String, Option<(usize, f64)>)> {
         let share = self.latency_share()?;
         if share < RULES {
             return None;
@@ -127,14 +138,13 @@ impl Run {
             }
         }
         let all: f64 = by_link.values().sum();
-        let most = by_link.iter().max_by(|a, b| a.1.total_cmp(b.1)).filter(|(_, ns)| **ns >= 0.3 * all);
-        let at = most.map_or(String::new(), |(&link, ns)| {
-            format!(", {} of it on the way from {}", percent(ns / all), self.facts.links[link].name())
-        });
-        Some(format!(
-            "distance (latency): {} of what messages take is propagation and hops, not bytes{at}",
-            percent(share)
-        ))
+        let usual = middle(by_link.values().copied().collect());
+        let most = by_link.iter().max_by(|a, b| a.1.total_cmp(b.1));
+        let far = most
+            .filter(|(_, ns)| **ns >= 0.3 * all && **ns >= FAR * usual)
+            .map(|(link, ns)| (*link, ns / all));
+        let words = format!("{} of what messages take is propagation and hops, not bytes", percent(share));
+        Some((words, far))
     }
 
     /// Of what messages take on an idle network, the part that does not depend on rates.

@@ -70,3 +70,32 @@ fn every_planted_cause_is_named_and_its_place() {
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
+
+/// The example of docs/planning.md: at a scale at which messages have a few kilobytes, distance decides and not rates. Before the
+/// run, after it, and in `explain` that is said; at full size it is not.
+#[test]
+fn a_job_that_hangs_on_latency_is_told_to() {
+    let scenario = |scale: &str| {
+        format!(
+            "topology = {{ kind = \"leaf-spine\", leaves = 4, spines = 4, hosts_per_leaf = 4 }}\n\
+             [[workload]]\nkind = \"transformer\"\nmodel = \"llama-3-8b\"\ntp = 4\npp = 2\nscale = {scale}\n"
+        )
+    };
+    let prepare = |scale: &str| {
+        let loaded = Loaded::parse(&scenario(scale), "job.toml", "", &Changes::default());
+        loaded.and_then(|loaded| loaded.prepare()).unwrap_or_else(|why| panic!("{why}"))
+    };
+    let small = prepare("0.000002");
+    let rules = |words: &str| words.starts_with("latency rules") && words.contains("`scale = 0.000002`");
+    assert!(small.notes.iter().any(|note| rules(note)), "{:?}", small.notes);
+    assert!(prepare("1.0").notes.iter().all(|note| !note.contains("latency")));
+    let run = pathweave_scenario::run(&small.spec, &mut Quiet).expect("it was tried");
+    let summary = Summary::from_run(&run);
+    assert!(summary.run.latency_ratio.is_some_and(|ratio| (0.5..=1.0).contains(&ratio)));
+    assert!(summary.run.warnings.iter().any(|warning| rules(warning)), "{:?}", summary.run.warnings);
+    let results = tempfile::tempdir().unwrap();
+    let folder = ResultFolder::create(&results.path().join("out")).unwrap();
+    folder.write_run(&run, &summary).unwrap();
+    let found = explain(&folder.commit().unwrap()).unwrap();
+    assert!(found.iter().any(|finding| finding.about == "warning" && rules(&finding.words)));
+}
