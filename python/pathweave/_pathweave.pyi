@@ -166,6 +166,9 @@ class RunResult:
     def critical(self) -> Table:
         """What each job waited for, step by step: its critical path."""
     @property
+    def waits(self) -> Table:
+        """Where the slowest flows spent their time: what each waited for, and at which link."""
+    @property
     def plot(self) -> Plot:
         """Pictures of this run; needs the extra `pathweave[plots]`."""
     def report_html(self) -> str:

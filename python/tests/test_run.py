@@ -83,6 +83,7 @@ def test_arrow_is_handed_over_by_the_stream_interface(small: pw.Scenario) -> Non
         result.collectives,
         result.layers,
         result.critical,
+        result.waits,
     ):
         reader = pyarrow.RecordBatchReader.from_stream(table)
         assert sum(batch.num_rows for batch in reader) == len(table)

@@ -101,6 +101,11 @@ impl RunResult {
     fn critical(&self) -> PyResult<Table> {
         Table::from_records(&self.run, results::CRITICAL, &self.run.critical).map_err(|e| bug(&e))
     }
+    /// Where the slowest flows spent their time: what each waited for, and at which link.
+    #[getter]
+    fn waits(&self) -> PyResult<Table> {
+        Table::from_records(&self.run, results::WAITS, &self.run.waits).map_err(|e| bug(&e))
+    }
     /// Pictures of this run, by matplotlib: a `pathweave._plot.Plot`. Needs the extra `pathweave[plots]`.
     #[getter]
     fn plot<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -60,7 +60,7 @@ pub(crate) struct OfGroup {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finished {
     fct_ps: u64,
-    ideal_fct_ps: u64,
+    pub(crate) ideal_fct_ps: u64,
     pub(crate) size_bytes: u64,
     /// `u64::MAX` where nothing is acknowledged.
     acked_fct_ps: u64,

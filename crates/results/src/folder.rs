@@ -28,6 +28,7 @@ pub const FILES: &[(&str, &str)] = &[
     ),
     ("layers.parquet", "What ranks did for each layer, and what of it was exposed."),
     ("critical.parquet", "What each job waited for, step by step: its critical path."),
+    ("waits.parquet", "Where the slowest flows spent their time: what each waited for, and at which link."),
     ("series.parquet", "Samples over time."),
     ("events.parquet", "Drops, pauses, retransmissions, timeouts, faults."),
     ("links.parquet", "One row a directed link."),

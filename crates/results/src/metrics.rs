@@ -163,6 +163,7 @@ pub const RUN_METRICS: &[RunMetric] = &[
     run("Job completion mean", TimeNs, |s| jobs(s).map(|j| j.mean)),
     run("Job completion max", TimeNs, |s| jobs(s).map(|j| j.max)),
     run("Exposed communication mean", TimeNs, |s| some(&s.jobs.exposed_ns)),
+    run("Latency of jobs", Percent, |s| s.run.latency_ratio).neither(),
     run("Algorithm bandwidth mean", RateBps, |s| some(&s.jobs.algorithm_bandwidth_bps)).higher(),
     run("Bus bandwidth mean", RateBps, |s| some(&s.jobs.bus_bandwidth_bps)).higher(),
     run("Simulated time", TimeNs, |s| Some(s.run.simulated_ns)).neither(),

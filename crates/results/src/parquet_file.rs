@@ -16,6 +16,7 @@ use parquet::schema::types::Type;
 use crate::collectives::collectives;
 use crate::columns::{self, Column, Get};
 use crate::columns_of_jobs;
+use crate::columns_of_waits::WAITS;
 use crate::exposure::layers;
 use crate::records::{RunInfo, RunResult};
 
@@ -41,6 +42,8 @@ pub enum RunTable {
     Layers,
     /// One row a step of a job's critical path.
     Critical,
+    /// One row a thing that one of the slowest flows spent time on.
+    Waits,
     /// One row a directed link.
     Links,
     /// Samples over time.
@@ -51,13 +54,14 @@ pub enum RunTable {
 
 impl RunTable {
     /// Every table of a run.
-    pub const ALL: [RunTable; 9] = [
+    pub const ALL: [RunTable; 10] = [
         RunTable::Flows,
         RunTable::Jobs,
         RunTable::Activities,
         RunTable::Collectives,
         RunTable::Layers,
         RunTable::Critical,
+        RunTable::Waits,
         RunTable::Links,
         RunTable::Series,
         RunTable::Events,
@@ -72,6 +76,7 @@ impl RunTable {
             RunTable::Collectives => "collectives.parquet",
             RunTable::Layers => "layers.parquet",
             RunTable::Critical => "critical.parquet",
+            RunTable::Waits => "waits.parquet",
             RunTable::Links => "links.parquet",
             RunTable::Series => "series.parquet",
             RunTable::Events => "events.parquet",
@@ -109,6 +114,7 @@ fn write_table_to<W: io::Write + Send>(out: W, run: &RunResult, table: RunTable)
         RunTable::Collectives => write_to(out, run, columns_of_jobs::COLLECTIVES, &collectives(run)),
         RunTable::Layers => write_to(out, run, columns_of_jobs::LAYERS, &layers(run)),
         RunTable::Critical => write_to(out, run, columns_of_jobs::CRITICAL, &run.critical),
+        RunTable::Waits => write_to(out, run, WAITS, &run.waits),
         RunTable::Links => write_to(out, run, columns::LINKS, &run.links),
         RunTable::Series => write_to(out, run, columns::SERIES, &run.series),
         RunTable::Events => write_to(out, run, columns::EVENTS, &run.events),

@@ -17,6 +17,7 @@ use crate::human::Quantity;
 use crate::middlebox::MiddleboxTotals;
 use crate::names::named_enum;
 use crate::series::SeriesSample;
+use crate::waits::WaitRecord;
 
 kinds! {
     "string": Role, EndReason;
@@ -53,6 +54,8 @@ pub struct RunResult {
     pub activities: Vec<ActivityRecord>,
     /// What each job waited for: the chain of computations and messages that its last one ended, by job and in order.
     pub critical: Vec<CriticalStep>,
+    /// Where the slowest flows spent their time: by flow, the slowest first. Empty where nothing was sampled.
+    pub waits: Vec<WaitRecord>,
     /// What load balancing in the switches did.
     pub balancing: BalancingTotals,
     /// One record an external switch with a middlebox.

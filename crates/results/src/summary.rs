@@ -11,6 +11,7 @@ use crate::described::{described, kinds};
 use crate::exposure::{IterationSummary, iterations};
 use crate::figures::{Counters, Finished, FlowFigures, OfGroup, degrees, values};
 use crate::human::ns;
+use crate::latency;
 use crate::middlebox::MiddleboxTotals;
 use crate::parquet_file::SCHEMA_VERSION;
 use crate::records::{EndReason, Fidelity, JobRecord, Role, RunResult};
@@ -73,6 +74,10 @@ described! {
         pub label: String,
         /// With "flow": reasons why the run is outside of what the model was measured for; empty if there are none.
         pub outside: Vec<String>,
+        /// What readers of its figures should know: that latency rules its time; empty if there is nothing.
+        pub warnings: Vec<String>,
+        /// Of the critical paths of jobs, the share that is propagation, hops and notifications, not bytes or computation.
+        pub latency_ratio: Option<f64>,
         /// With "flow" that is measured on packets of its beginning because it shows signs that it is outside: error of the time by
         /// which as many messages are over, or of the time of jobs where that is all of it; 0.01 for 1 %.
         pub time_error: Option<f64>,
@@ -232,6 +237,7 @@ impl Summary {
         let info = &run.info;
         let iterations = iterations(run);
         let figures = run.figures();
+        let latency_ratio = latency::of_jobs(run, &figures);
         let over = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
         Summary {
             schema: SCHEMA_NAME,
@@ -243,6 +249,8 @@ impl Summary {
                 fidelity: info.fidelity,
                 label: info.label(),
                 outside: info.outside.clone(),
+                warnings: latency::warning(run, latency_ratio).into_iter().collect(),
+                latency_ratio,
                 time_error: info.calibration.and_then(|calibration| calibration.time_error),
                 mean_error: info.calibration.map(|calibration| calibration.mean_error),
                 p99_error: info.calibration.map(|calibration| calibration.p99_error),

@@ -9,12 +9,12 @@ use crate::summary::Summary;
 
 /// The summary of one run.
 pub fn summary_table(summary: &Summary) -> String {
-    fidelity(summary) + &ending(summary) + &render(&grid::of_run(summary))
+    fidelity(summary) + &ending(summary) + &warnings(summary) + &render(&grid::of_run(summary))
 }
 
 /// Several runs side by side, with ratios to the first.
 pub fn comparison_table(runs: &[&Summary]) -> String {
-    let endings: String = runs.iter().map(|s| fidelity(s) + &ending(s)).collect();
+    let endings: String = runs.iter().map(|s| fidelity(s) + &ending(s) + &warnings(s)).collect();
     endings + &render(&grid::of_comparison(runs))
 }
 
@@ -84,6 +84,12 @@ pub(crate) fn fidelity(summary: &Summary) -> String {
     let outside: String =
         run.outside.iter().map(|reason| format!("{}: outside of the model: {reason}\n", run.name)).collect();
     format!("{}: {}\n{outside}", run.name, run.label)
+}
+
+/// A line for each thing that readers of the figures of a run should know.
+pub(crate) fn warnings(summary: &Summary) -> String {
+    let run = &summary.run;
+    run.warnings.iter().map(|warning| format!("{}: warning: {warning}\n", run.name)).collect()
 }
 
 /// A line on a run that did not finish everything; nothing for one that did.

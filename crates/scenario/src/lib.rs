@@ -10,6 +10,7 @@ mod expand;
 mod fold;
 mod idle;
 mod inspect;
+mod latency;
 mod load;
 mod memory;
 mod model;

@@ -13,6 +13,7 @@ use pathweave_workload::{
 
 use crate::fold;
 use crate::idle;
+use crate::latency;
 use crate::load::Loaded;
 use crate::model::WorkloadEntry;
 use crate::model::validate::out_of_range;
@@ -108,6 +109,7 @@ impl Loaded {
         spec.task_notification().map_err(|why| self.sim_error(&why))?;
         notes.extend(windows::notes(scenario, &spec));
         let footprint = Footprint::of(&spec);
+        notes.extend(latency::note(&spec));
         Ok(Prepared { spec, notes, footprint })
     }
 

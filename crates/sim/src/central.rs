@@ -9,8 +9,10 @@ use pathweave_results::{EndReason, FlowRecord, FlowSink};
 use pathweave_topo::NodeId;
 use pathweave_units::Time;
 
+use crate::busy::BusyTimes;
 use crate::calendar::{Calendar, Duty};
 use crate::digest::Trace;
+use crate::faults::Action;
 use crate::footprint::flows_can_leave;
 use crate::groups::GroupSums;
 use crate::monitor::Snapshot;
@@ -19,6 +21,7 @@ use crate::pulse::Pulse;
 use crate::ranks::{Meeting, pack, put, take};
 use crate::spec::SimSpec;
 use crate::tap::Tap;
+use crate::waits::Waits;
 use crate::whole::Whole;
 
 /// Where records of flows go as they become known, if they are not to be kept.
@@ -29,6 +32,8 @@ pub(crate) struct Leaving<'a> {
     chunks: usize,
     /// Kept for its memory.
     records: Vec<FlowRecord>,
+    /// What flows have waited for so far.
+    pub(crate) waits: Waits,
 }
 
 impl Leaving<'_> {
@@ -46,6 +51,7 @@ impl Leaving<'_> {
             if !Execution::leave(&mut parts, self.chunks, &mut self.records) {
                 return;
             }
+            self.waits.learn(&self.records);
             sink.take(&self.records);
             self.records.clear();
             self.chunks += 1;
@@ -54,9 +60,14 @@ impl Leaving<'_> {
 
     /// All that have not left follow; without somewhere to go, they are returned.
     pub(crate) fn let_all_leave<Q>(&mut self, execution: &mut Execution<Q>) -> Vec<FlowRecord> {
-        let Some(sink) = &mut self.sink else { return execution.flow_records() };
+        let Some(sink) = &mut self.sink else {
+            let records = execution.flow_records();
+            self.waits.learn(&records);
+            return records;
+        };
         for chunk in self.chunks..execution.chunks() {
             execution.take_records(chunk, &mut self.records);
+            self.waits.learn(&self.records);
             sink.take(&self.records);
             self.records.clear();
         }
@@ -81,6 +92,8 @@ pub(crate) struct Central<'a> {
     watch: PfcWatch,
     /// By port: the node it belongs to.
     pub(crate) start_of: Vec<u32>,
+    /// Of links whose rate has changed.
+    pub(crate) busy: BusyTimes,
 }
 
 impl<'a> Central<'a> {
@@ -103,6 +116,7 @@ impl<'a> Central<'a> {
             watch: PfcWatch::default(),
             meeting,
             start_of,
+            busy: BusyTimes::default(),
         }
     }
 
@@ -228,7 +242,12 @@ impl<'a> Central<'a> {
         whole.deliver();
         match duty {
             Duty::Fault(entry) => {
-                self.recorder.fault(now, &entry);
+                if let Some(port) = entry.action.port(&whole.shards[0].network.map) {
+                    self.recorder.fault(now, &entry, (port, self.start_of[port as usize]));
+                    if let Action::Rate(..) = entry.action {
+                        self.busy.reckon(whole, now, port);
+                    }
+                }
                 whole.on_fault(now, entry);
             }
             Duty::Sample => self.on_sample(whole, now),

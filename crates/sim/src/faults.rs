@@ -30,6 +30,22 @@ pub enum Action {
     Reroute,
 }
 
+impl Action {
+    /// The port that feeds the link concerned, the first of two; `None`: it concerns no link.
+    pub(crate) fn port(self, map: &PortMap) -> Option<PortId> {
+        match self {
+            Action::Down(link)
+            | Action::Up(link)
+            | Action::Rate(link, _)
+            | Action::Delay(link, _)
+            | Action::Loss(link, _)
+            | Action::Corruption(link, _) => Some(map.ends(link.index()).0),
+            Action::StormStart(port) | Action::StormStop(port) => Some(port),
+            Action::Reroute => None,
+        }
+    }
+}
+
 /// An action with its time, and which fault of the scenario it belongs to (`None` for routing).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entry {

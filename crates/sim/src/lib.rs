@@ -4,6 +4,7 @@
 //! that the datapath drives; nothing here decides when a packet leaves or on which path.
 
 mod agenda;
+mod busy;
 mod calendar;
 mod capture;
 mod central;
@@ -47,6 +48,7 @@ mod samples;
 mod shard;
 mod spec;
 mod tap;
+mod waits;
 mod ways;
 mod weights;
 mod whole;

@@ -20,6 +20,7 @@ use crate::samples::Samples;
 use crate::shard::Shard;
 use crate::spec::SimSpec;
 use crate::tap::{Seen, show};
+use crate::waits::BUSY;
 use crate::whole::Whole;
 
 /// Everything recorded so far.
@@ -29,6 +30,8 @@ pub(crate) struct Recorder {
     interval: Option<Duration>,
     pub(crate) samples: Samples,
     pub(crate) events: Events,
+    /// Links that were busy in the interval before the last sample.
+    busy: Vec<u32>,
     /// Counters at the last sample.
     tx_bytes: Vec<u64>,
     received_bytes: Vec<u64>,
@@ -41,6 +44,7 @@ impl Recorder {
             interval: spec.observe.sampling(),
             samples: Samples::default(),
             events: Events::new(spec.observe.max_events),
+            busy: Vec::new(),
             tx_bytes: vec![0; ports as usize],
             received_bytes: vec![0; spec.topology.hosts() as usize],
         }
@@ -64,6 +68,7 @@ impl Recorder {
     fn sample<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>, now: Time) -> (Time, Duration) {
         let interval = self.interval.expect("sampling is on");
         let since = self.samples.begin(now);
+        self.busy.clear();
         for (port, tx_bytes) in (0..).zip(&mut self.tx_bytes) {
             let Some(shard) = whole.at_port(port) else { continue };
             let fabric = &mut shard.network.fabric;
@@ -74,6 +79,9 @@ impl Recorder {
             let (rate, _) = fabric.link(port);
             let busy = rate.time_for(bytes).ratio(since);
             self.samples.add_unless_zero(SeriesKind::LinkUtilisation, port, busy.min(1.0));
+            if busy >= BUSY {
+                self.busy.push(port);
+            }
         }
         for host in whole.hosts() {
             let last = &mut self.received_bytes[host.nic.host.index()];
@@ -84,7 +92,8 @@ impl Recorder {
         (now + interval, since)
     }
 
-    pub(crate) fn fault(&mut self, now: Time, entry: &Entry) {
+    /// A fault begins or ends, at the link that a port feeds, the node of which is `node`.
+    pub(crate) fn fault(&mut self, now: Time, entry: &Entry, (link, node): (u32, u32)) {
         let Some(index) = entry.fault else { return };
         let ends = match entry.action {
             Action::Up(_) | Action::Rate(_, None) | Action::Delay(_, None) | Action::StormStop(_) => true,
@@ -92,7 +101,11 @@ impl Recorder {
             _ => false,
         };
         let kind = if ends { EventKind::Repair } else { EventKind::Fault };
-        self.events.push(EventRecord { value: index as f64, ..EventRecord::new(now.as_ps(), kind, 0) });
+        self.events.push(EventRecord {
+            value: index as f64,
+            link: Some(link),
+            ..EventRecord::new(now.as_ps(), kind, node)
+        });
     }
 }
 
@@ -147,6 +160,12 @@ impl Central<'_> {
             whole.sample_receivers(all.into_iter().flatten(), &mut self.recorder.samples);
         }
         self.calendar.sample_at(next);
+        let busy = std::mem::take(&mut self.recorder.busy);
+        let packet_hops: u64 = self.meeting.share(whole.packet_hops()).into_iter().sum();
+        if self.leaving.waits.is_due(since, packet_hops) {
+            let sights = self.meeting.share(whole.sight(busy));
+            self.leaving.waits.add(self.spec, sights, self.meeting.is_lead());
+        }
         whole.sample_groups(now, since, &mut self.group_sums);
     }
 

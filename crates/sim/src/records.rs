@@ -10,6 +10,7 @@ use pathweave_results::{
 };
 use pathweave_units::{HostId, Rate, Time};
 
+use crate::busy::BusyTimes;
 use crate::central::{Central, Leaving};
 use crate::departures::{self, DepartureLog};
 use crate::digest::{Trace, digest};
@@ -48,6 +49,7 @@ struct Share {
 struct Carried {
     tx_bytes: u64,
     tx_packets: u64,
+    busy_ps: u64,
     marked_packets: u64,
     trimmed_packets: u64,
     pauses: u64,
@@ -88,7 +90,7 @@ impl Central<'_> {
         (pulse, cpu_s): (Pulse, f64),
     ) -> Option<(RunResult, Weight)> {
         whole.shards.iter_mut().for_each(|shard| shard.settle_open());
-        let nodes = if self.meeting.is_lead() { Share::default() } else { whole.share(end) };
+        let nodes = if self.meeting.is_lead() { Share::default() } else { whole.share(end, &self.busy) };
         let own = Share {
             balancing: whole.balancing(),
             groups: std::mem::take(&mut self.group_sums),
@@ -102,7 +104,7 @@ impl Central<'_> {
             all
         })?;
         let spec = self.spec;
-        let links = links(whole, &all, end);
+        let links = links(whole, &all, end, &self.busy);
         let joined = whole.join(&all.executions, end, &mut self.leaving);
         let sets = match &spec.routing {
             RouteChoice::Switches | RouteChoice::SenderSwitches(_) | RouteChoice::NextHops(_) => None,
@@ -145,6 +147,7 @@ impl Central<'_> {
             balancing: totals(&all.balancing),
             middleboxes: edge::totals(&spec.topology, middlebox),
             departures,
+            waits: std::mem::take(&mut self.leaving.waits).into_records(spec, end),
             flows: joined.flows,
             streamed: None,
         };
@@ -163,7 +166,7 @@ struct Joined {
 
 impl<const C: usize> Whole<'_, '_, C> {
     /// What is known of the nodes that are here, but for what the lead knows of its own.
-    fn share(&mut self, end: Time) -> Share {
+    fn share(&mut self, end: Time, busy: &BusyTimes) -> Share {
         let hosts = || self.hosts().map(|host| (host.nic.host, host));
         let mut share = Share {
             traces: hosts().map(|(id, host)| (id, host.delivered)).collect(),
@@ -177,7 +180,7 @@ impl<const C: usize> Whole<'_, '_, C> {
             if dropped > 0 {
                 share.dropped.insert(port, dropped);
             }
-            share.carried.extend(self.carried(port, end).map(|carried| (port, carried)));
+            share.carried.extend(self.carried(port, end, busy).map(|carried| (port, carried)));
         }
         let spec = self.shards[0].spec;
         for index in 0..spec.topology.switches().len() as u32 {
@@ -198,13 +201,14 @@ impl<const C: usize> Whole<'_, '_, C> {
     }
 
     /// What a link has carried until `end`, if the node that sends on it is here.
-    fn carried(&mut self, port: u32, end: Time) -> Option<Carried> {
+    fn carried(&mut self, port: u32, end: Time, busy: &BusyTimes) -> Option<Carried> {
         let fabric = &mut self.at_port(port)?.network.fabric;
         fabric.settle(end, port);
         let stats = fabric.stats(port);
         Some(Carried {
             tx_bytes: stats.tx_bytes,
             tx_packets: stats.tx_packets,
+            busy_ps: busy.of(port, stats.tx_bytes, fabric.link(port).0).as_ps(),
             marked_packets: stats.marked_packets,
             trimmed_packets: stats.trimmed_packets,
             pauses: stats.pauses,
@@ -264,7 +268,12 @@ fn totals(stats: &ForwardingStats) -> BalancingTotals {
 }
 
 /// One a direction of a link; its number is that of its egress port. `others`: what is known elsewhere.
-fn links<const C: usize>(whole: &mut Whole<'_, '_, C>, others: &Share, end: Time) -> Vec<LinkTotals> {
+fn links<const C: usize>(
+    whole: &mut Whole<'_, '_, C>,
+    others: &Share,
+    end: Time,
+    busy: &BusyTimes,
+) -> Vec<LinkTotals> {
     let spec = whole.shards[0].spec;
     let ports = whole.shards[0].network.map.len();
     let mut rates = vec![Rate::from_bps(0); ports as usize];
@@ -274,15 +283,13 @@ fn links<const C: usize>(whole: &mut Whole<'_, '_, C>, others: &Share, end: Time
         rates[b as usize] = link.rate;
     }
     let totals = |port: u32| {
-        let carried = whole.carried(port, end).unwrap_or_else(|| others.carried[&port]);
+        let carried = whole.carried(port, end, busy).unwrap_or_else(|| others.carried[&port]);
         let elsewhere = others.dropped.get(&port).copied().unwrap_or(0);
-        // All parts know the state of all links.
-        let fabric = &whole.shards[0].network.fabric;
-        let ((from, to), (rate, _)) = (fabric.ends(port), fabric.link(port));
+        let (from, to) = whole.shards[0].network.fabric.ends(port);
         LinkTotals {
             tx_bytes: carried.tx_bytes,
             tx_packets: carried.tx_packets,
-            busy_ps: rate.time_for(carried.tx_bytes).as_ps().min(end.as_ps()),
+            busy_ps: carried.busy_ps.min(end.as_ps()),
             dropped_packets: whole.dropped(port) + elsewhere,
             ecn_marked_packets: carried.marked_packets,
             trimmed_packets: carried.trimmed_packets,

@@ -100,6 +100,11 @@ impl<'s, 'a, const C: usize> Whole<'s, 'a, C> {
         pulse
     }
 
+    /// Packets put on links here so far.
+    pub(crate) fn packet_hops(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.network.fabric.packet_hops()).sum()
+    }
+
     /// Events so far.
     pub(crate) fn events(&self) -> u64 {
         self.shards.iter().map(|shard| shard.events()).sum()

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
-use pathweave_results::{Quantity, escape};
+use pathweave_results::{LATENCY_RULES, Quantity, escape};
 use serde::Serialize;
 
-use crate::cluster::{ClusterPlan, Cost, FIDELITY, SCHEME, TIME};
+use crate::cluster::{ClusterPlan, Cost, FIDELITY, LATENCY, SCHEME, TIME};
 use crate::summary::SweepSummary;
 
 /// A choice: a fabric at a rate under a scheme.
@@ -25,6 +25,8 @@ pub struct Choice {
     pub time_ns: Option<f64>,
     /// Half width of the 95 % confidence interval of that mean, with several seeds.
     pub time_ci95_ns: Option<f64>,
+    /// Of the time of its jobs, the share that is latency, the mean over seeds.
+    pub latency_ratio: Option<f64>,
     /// Flows that did not finish.
     pub open_flows: u64,
     /// What the fabric is made of.
@@ -84,6 +86,7 @@ impl Choices {
                     .map(|time| time.mean)
                     .filter(|_| cell.open_flows == 0 && cell.failed.is_empty()),
                 time_ci95_ns: time.and_then(|time| time.ci95),
+                latency_ratio: cell.metrics.get(LATENCY).map(|figures| figures.estimate.mean),
                 open_flows: cell.open_flows,
                 cost: plan.costs[cell.at[0]].clone(),
                 best_of_its_cost: false,
@@ -120,7 +123,29 @@ impl Choices {
         for column in out.column_iter_mut().skip(3) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        format!("{out}\n* nothing else is both cheaper and faster\n")
+        let warning = self.warning().map_or(String::new(), |words| format!("warning: {words}\n"));
+        format!("{out}\n* nothing else is both cheaper and faster\n{warning}")
+    }
+
+    /// Choices whose times say little of their rates.
+    fn warning(&self) -> Option<String> {
+        let ruled: Vec<f64> = self
+            .choices
+            .iter()
+            .filter_map(|choice| choice.latency_ratio)
+            .filter(|of| *of >= LATENCY_RULES)
+            .collect();
+        let most = ruled.iter().copied().fold(0.0, f64::max);
+        (!ruled.is_empty()).then(|| {
+            format!(
+                "latency rules {} of {} choices: up to {:.0} % of the time of an iteration is propagation, hops and \
+                 notifications, so that fabrics of other rates look alike. A larger `scale`, or fidelity \"flow\" without one, \
+                 compares them.",
+                ruled.len(),
+                self.choices.len(),
+                most * 100.0
+            )
+        })
     }
 
     fn heading(&self) -> Vec<String> {
@@ -165,12 +190,15 @@ impl Choices {
         let heading: String =
             self.heading().iter().map(|cell| format!("<th>{}</th>", escape(cell))).collect();
         let name = escape(&self.name);
+        let warning = self.warning();
+        let warning = warning
+            .map_or(String::new(), |words| format!("<p><strong>Warning:</strong> {}</p>\n", escape(&words)));
         let partial = if self.partial { " <strong>Partial: runs are missing.</strong>" } else { "" };
         format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{name} (plan)</title>\
              <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body><main>\n\
              <h1>{name}</h1>\n<p>Time of an iteration against the cost of the fabric.{partial} \
-             The line joins the choices to which nothing else is both cheaper and faster.</p>\n{}\n\
+             The line joins the choices to which nothing else is both cheaper and faster.</p>\n{warning}{}\n\
              <table><thead><tr>{heading}</tr></thead><tbody>\n{rows}</tbody></table>\n</main></body></html>\n",
             self.picture()
         )
@@ -263,6 +291,7 @@ mod tests {
             error: None,
             time_ns,
             time_ci95_ns: None,
+            latency_ratio: None,
             open_flows: 0,
             cost: Cost { cost, ..Cost::default() },
             best_of_its_cost: true,
@@ -278,6 +307,29 @@ mod tests {
         find_errors(&mut choices);
         assert_eq!((choices[0].error, choices[2].error), (None, None));
         assert!((choices[1].error.expect("it has both") + 0.03).abs() < 1e-12);
+    }
+
+    #[test]
+    fn times_that_hang_on_latency_have_a_warning() {
+        let choices = |latency: [Option<f64>; 2]| Choices {
+            schema: "pathweave.plan",
+            schema_version: 1,
+            name: "plan".to_owned(),
+            currency: "USD".to_owned(),
+            partial: false,
+            choices: latency
+                .map(|latency_ratio| Choice { latency_ratio, ..choice("a", 1.0, Some(2e6)) })
+                .to_vec(),
+        };
+        let ruled = choices([Some(0.97), Some(0.3)]);
+        assert!(
+            ruled.table().contains("warning: latency rules 1 of 2 choices: up to 97 %"),
+            "{}",
+            ruled.table()
+        );
+        assert!(ruled.html().contains("latency rules 1 of 2 choices"));
+        let none = choices([Some(0.1), None]);
+        assert!(!none.table().contains("warning") && !none.html().contains("Warning"));
     }
 
     #[test]

@@ -182,6 +182,8 @@ pub(crate) const SCHEME: &str = "scheme";
 pub(crate) const FIDELITY: &str = "run.fidelity";
 /// The figure that plans are about: the mean time of an iteration.
 pub(crate) const TIME: &str = "job_completion_mean_ns";
+/// The figure that says how much of it is latency.
+pub(crate) const LATENCY: &str = "latency_of_jobs_ratio";
 
 /// A fabric at each of its rates, with what it costs besides.
 fn choices(fabric: &FabricChoice) -> Vec<(NamedCell, f64)> {

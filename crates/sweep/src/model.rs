@@ -142,6 +142,8 @@ pub enum TableName {
     Layers,
     /// What each job waited for, step by step.
     Critical,
+    /// Where the slowest flows spent their time.
+    Waits,
     /// One row a directed link.
     Links,
     /// Samples over time.
@@ -152,13 +154,14 @@ pub enum TableName {
 
 impl TableName {
     /// Every table.
-    pub const ALL: [TableName; 9] = [
+    pub const ALL: [TableName; 10] = [
         TableName::Flows,
         TableName::Jobs,
         TableName::Activities,
         TableName::Collectives,
         TableName::Layers,
         TableName::Critical,
+        TableName::Waits,
         TableName::Links,
         TableName::Series,
         TableName::Events,
@@ -172,6 +175,7 @@ impl TableName {
             TableName::Collectives => RunTable::Collectives,
             TableName::Layers => RunTable::Layers,
             TableName::Critical => RunTable::Critical,
+            TableName::Waits => RunTable::Waits,
             TableName::Links => RunTable::Links,
             TableName::Series => RunTable::Series,
             TableName::Events => RunTable::Events,

@@ -15,7 +15,7 @@ use crate::counters::{Counters, OrderCounters};
 use crate::credit::Crossing;
 use crate::events::Event;
 use crate::memory::{MemoryError, MemoryRegion};
-use crate::qp::{Outcome, Qp};
+use crate::qp::{Outcome, Qp, Waiting};
 use crate::rd::SideMessage;
 use crate::scheduler::Turn;
 use crate::send::message::Start;
@@ -650,6 +650,16 @@ impl<P: Policy> Endpoint<P> {
     /// Whether a queue pair has data to send, new or again, or in flight.
     pub fn is_busy(&self, qp: QpNum) -> Option<bool> {
         self.qps.get(qp).map(|qp| qp.send.backlogged() || qp.send.flight.inflight_packets() > 0)
+    }
+
+    /// What a queue pair with messages under way waits for; `None` with none. For observers.
+    pub fn waiting(&self, qp: QpNum) -> Option<Waiting> {
+        self.qps.get(qp).and_then(Qp::waiting)
+    }
+
+    /// The numbers of the messages that a queue pair has under way. For observers.
+    pub fn under_way(&self, qp: QpNum) -> Range<u32> {
+        self.qps.get(qp).map_or(0..0, |qp| qp.send.msns_under_way())
     }
 
     /// The policy of a queue pair, for observers.

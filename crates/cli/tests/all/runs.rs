@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Lab, SMALL, done, names, root};
 
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "activities.parquet",
     "collectives.parquet",
     "critical.parquet",
@@ -18,6 +18,7 @@ const FILES: [&str; 12] = [
     "scenario.toml",
     "series.parquet",
     "summary.json",
+    "waits.parquet",
 ];
 
 #[test]
@@ -121,7 +122,7 @@ fn records_of_jobs_are_the_same_kept_and_written() {
     let compare = ["compare", "ring.toml", "--schemes", "rps,ecmp"];
     made(&compare, "both", &[]);
     made(&compare, "both-kept", &["--flows-csv", "both.csv"]);
-    let tables = ["flows", "jobs", "activities", "collectives", "layers", "critical", "links"];
+    let tables = ["flows", "jobs", "activities", "collectives", "layers", "critical", "waits", "links"];
     for name in tables.map(|table| format!("{table}.parquet")) {
         let table = |folder: &str| fs::read(lab.path(folder).join(&name)).unwrap();
         assert_eq!(table("written"), table("kept"), "{name}");

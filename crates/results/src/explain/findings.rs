@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::Finding;
+use super::facts::Facts;
 use super::table::Table;
+use super::verdict::LATE;
 use crate::human::Quantity;
 use crate::records::Direction;
 
@@ -14,6 +16,7 @@ pub(super) const FLOW_COLUMNS: &[&str] = &[
     "dst_host",
     "size_bytes",
     "fct_ns",
+    "ideal_fct_ns",
     "slowdown",
     "status",
     "timeouts",
@@ -23,37 +26,20 @@ pub(super) const FLOW_COLUMNS: &[&str] = &[
     "ooo_packets",
     "sent_packets",
 ];
-pub(super) const LINK_COLUMNS: &[&str] = &[
-    "from",
-    "to",
-    "from_node",
-    "tier",
-    "direction",
-    "tx_bytes",
-    "utilisation_ratio",
-    "pfc_pauses",
-    "paused_ns",
-    "dropped_packets",
-    "max_queue_bytes",
-];
-pub(super) const EVENT_COLUMNS: &[&str] = &["time_ns", "kind", "reason", "link"];
+pub(super) const EVENT_COLUMNS: &[&str] = &["time_ns", "kind", "reason", "link", "value"];
 
 /// Names shown of a list.
 const SHOWN: usize = 3;
-/// A link that is busy for this share of the run has nothing left.
-const FULL: f64 = 0.9;
-/// One of several links carries this many times the mean where the balance is lost.
-const UNEVEN: f64 = 1.25;
-/// Slowdown of flows from which on they are late.
-const LATE: f64 = 2.0;
-
 pub(super) struct Run {
     pub(super) flows: Table,
     pub(super) links: Table,
     pub(super) events: Table,
+    pub(super) facts: Facts,
+    pub(super) critical: Table,
+    pub(super) activities: Table,
 }
 
-/// How unevenly a switch uses its links to the next tier.
+/// How unevenly a switch uses its links to the next tier, each for what it can carry.
 struct Balance {
     switch: String,
     links: usize,
@@ -63,11 +49,18 @@ struct Balance {
 
 impl Run {
     pub(super) fn findings(&self) -> Vec<Finding> {
-        let mut found: Vec<Finding> =
-            [self.busiest(), self.balance(), self.pauses(), self.losses(), self.late(), self.faults()]
-                .into_iter()
-                .flatten()
-                .collect();
+        let mut found: Vec<Finding> = [
+            self.spent(),
+            self.busiest(),
+            self.balance(),
+            self.pauses(),
+            self.losses(),
+            self.late(),
+            self.faults(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         found.insert(0, self.verdict());
         found.insert(1, self.result());
         found
@@ -79,7 +72,7 @@ impl Run {
     }
 
     /// Rows of the foreground.
-    fn measured(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn measured(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.flows.rows).filter(|&row| self.flows.text("role", row) != "background")
     }
 
@@ -88,49 +81,12 @@ impl Run {
     }
 
     /// Rows of the measured flows from the slowest on.
-    fn slowest(&self) -> Vec<usize> {
+    pub(super) fn slowest(&self) -> Vec<usize> {
         let mut rows: Vec<usize> =
             self.measured().filter(|&row| self.flows.number("slowdown", row).is_finite()).collect();
         let slowdown = |row: usize| self.flows.number("slowdown", row);
         rows.sort_by(|&a, &b| slowdown(b).total_cmp(&slowdown(a)));
         rows
-    }
-
-    fn verdict(&self) -> Finding {
-        let slowest = self.slowest();
-        let tail =
-            slowest.get(slowest.len() / 100).map_or(f64::NAN, |&row| self.flows.number("slowdown", row));
-        let open = self.measured().filter(|&row| self.flows.text("status", row) != "finished").count();
-        let uneven = self.most_uneven().filter(|balance| balance.over_mean >= UNEVEN);
-        let hosts = self.fullest(|row| self.of_host(row));
-        let fabric = self.fullest(|row| !self.of_host(row));
-        let words = if open > 0 {
-            format!("{open} flows did not finish: see the losses, the faults and summary.json")
-        } else if tail.is_nan() || tail < LATE {
-            "little: flows took about as long as on an idle network".to_owned()
-        } else if self.share_that_met(late(&slowest), "timeouts") >= 0.5 {
-            match self.links.sum("dropped_packets") {
-                0.0 => "timeouts, although no packet was lost: what they waited for was late".to_owned(),
-                _ => "lost packets that only a timeout noticed".to_owned(),
-            }
-        } else if let (Some(balance), false) = (&uneven, hosts.is_some_and(|(_, share)| share >= FULL)) {
-            format!(
-                "unevenly used paths: {} has {:.1} times the mean of the links beside it",
-                self.link(balance.busiest),
-                balance.over_mean
-            )
-        } else if let Some((row, share)) = hosts.filter(|(_, share)| *share >= FULL) {
-            format!("links of hosts: {} was busy {} of the time", self.link(row), percent(share))
-        } else if let Some((row, share)) = fabric.filter(|(_, share)| *share >= FULL) {
-            format!("links between switches: {} was busy {} of the time", self.link(row), percent(share))
-        } else {
-            "no single link: queues that came and went".to_owned()
-        };
-        Finding {
-            about: "limited by",
-            words,
-            evidence: "flows.parquet: slowdown, status, timeouts; links.parquet: tx_bytes, utilisation_ratio",
-        }
     }
 
     fn result(&self) -> Finding {
@@ -160,12 +116,6 @@ impl Run {
     /// Whether the link has a host at one end.
     fn of_host(&self, row: usize) -> bool {
         self.links.number("tier", row) == 0.0 && self.links.text("direction", row) != Direction::Level.name()
-    }
-
-    /// The one of some links that was busy longest, and which share of the run.
-    fn fullest(&self, which: impl Fn(usize) -> bool) -> Option<(usize, f64)> {
-        let rows = (0..self.links.rows).filter(|&row| which(row));
-        rows.map(|row| (row, self.links.number("utilisation_ratio", row))).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     fn busiest(&self) -> Option<Finding> {
@@ -201,7 +151,7 @@ impl Run {
         })
     }
 
-    /// The switch whose links up differ most in what they carried; only upwards a switch has a choice.
+    /// The switch whose links up differ most in how busy they were; only upwards a switch has a choice.
     fn most_uneven(&self) -> Option<Balance> {
         let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         let up =
@@ -209,7 +159,7 @@ impl Run {
         for row in (0..self.links.rows).filter(up) {
             groups.entry(self.links.number("from_node", row) as u64).or_default().push(row);
         }
-        let carried = |row: usize| self.links.number("tx_bytes", row);
+        let carried = |row: usize| self.facts.links[row].busy;
         let balance = |rows: Vec<usize>| {
             let mean = rows.iter().map(|&row| carried(row)).sum::<f64>() / rows.len() as f64;
             let busiest = rows.iter().copied().max_by(|&a, &b| carried(a).total_cmp(&carried(b)))?;
@@ -229,13 +179,13 @@ impl Run {
         Some(Finding {
             about: "balance",
             words: format!(
-                "of the {} ways up from {}, the one to {} carried {:.2} times the mean, more than any other way of any switch",
+                "of the {} ways up from {}, the one to {} was busy {:.2} times as long as the mean, more than any other way of any switch",
                 balance.links,
                 balance.switch,
                 self.links.text("to", balance.busiest),
                 balance.over_mean
             ),
-            evidence: "links.parquet: tx_bytes by from",
+            evidence: "links.parquet: utilisation_ratio by from",
         })
     }
 
@@ -318,11 +268,7 @@ impl Run {
             }
         }
         if parts.is_empty() {
-            let counted = late.iter().any(|&row| !self.flows.number("timeouts", row).is_nan());
-            parts.push(match counted {
-                true => "none lost a packet or was told of congestion: they waited in queues".to_owned(),
-                false => "all had to share links: there were no packets to lose or to mark".to_owned(),
-            });
+            parts.push("none waited for a timeout, sent a packet again or was told of congestion".to_owned());
         }
         Some(Finding {
             about: "late flows",
@@ -332,7 +278,7 @@ impl Run {
     }
 
     /// Of the flows in `rows`, those in which a counter is not 0.
-    fn share_that_met(&self, rows: &[usize], counter: &str) -> f64 {
+    pub(super) fn share_that_met(&self, rows: &[usize], counter: &str) -> f64 {
         let met = rows.iter().filter(|&&row| self.flows.number(counter, row) > 0.0).count();
         met as f64 / rows.len().max(1) as f64
     }
@@ -342,27 +288,41 @@ impl Run {
             (0..self.events.rows).filter(|&row| self.events.text("kind", row) == "fault").collect();
         let first = *rows.first()?;
         let at = Quantity::TimeNs.show(self.events.number("time_ns", first));
-        // The number of a link is the number of its row.
-        let link = |row: &usize| {
-            Some(self.events.number("link", *row)).filter(|n| n.is_finite()).map(|n| n as usize)
-        };
-        let names: Vec<String> = rows.iter().filter_map(link).map(|row| self.link(row)).take(SHOWN).collect();
-        let on = if names.is_empty() { String::new() } else { format!(", on {}", names.join(", ")) };
-        let more = if rows.len() > names.len() && !names.is_empty() { " and others" } else { "" };
+        let mut names: Vec<String> = Vec::new();
+        for name in rows.iter().filter_map(|&row| self.fault(row)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let more = names.len().saturating_sub(SHOWN);
+        names.truncate(SHOWN);
+        let on = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         Some(Finding {
             about: "faults",
             words: format!("{} began, the first at {at}{on}{more}", rows.len()),
-            evidence: "events.parquet: kind = fault, link",
+            evidence: "events.parquet: kind = fault, link; scenario.toml: fault",
         })
+    }
+
+    /// The fault that an event tells of: which, and where.
+    fn fault(&self, row: usize) -> Option<String> {
+        let known = self.facts.faults.get(self.events.number("value", row) as usize);
+        let link = Some(self.events.number("link", row)).filter(|link| link.is_finite());
+        let on = link.map(|link| self.link(link as usize));
+        match (known, on) {
+            (Some(fault), _) => Some(format!("{} on {}", fault.kind, fault.on)),
+            (None, on) => on.map(|on| format!("on {on}")),
+        }
     }
 }
 
 /// The slowest hundredth.
-fn late(slowest: &[usize]) -> &[usize] {
+pub(super) fn late(slowest: &[usize]) -> &[usize] {
     &slowest[..slowest.len().div_ceil(100)]
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 

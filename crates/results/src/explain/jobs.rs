@@ -6,8 +6,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::Finding;
+use super::{ExplainError, Finding};
 use crate::human::Quantity;
+use crate::summary::SCHEMA_NAME;
 
 /// As much of `summary.json` as is needed.
 #[derive(Default, Deserialize)]
@@ -24,13 +25,30 @@ pub(super) struct Summary {
 pub(super) struct Run {
     pub(super) label: String,
     pub(super) outside: Vec<String>,
+    pub(super) warnings: Vec<String>,
 }
 
 impl Summary {
-    /// That of a folder; nothing is in it where the folder has none, or one of before there was what is asked for.
-    pub(super) fn read(folder: &Path) -> Self {
-        let text = fs::read_to_string(folder.join("summary.json")).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+    /// That of a folder. What it was not asked for when it was written is not in it.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not the summary of a run.
+    pub(super) fn read(folder: &Path) -> Result<Self, ExplainError> {
+        let path = folder.join("summary.json");
+        let wrong = |why: String| ExplainError::Summary { path: path.clone(), why };
+        let text = fs::read_to_string(&path).map_err(|why| wrong(format!("cannot be read: {why}")))?;
+        let value: serde_json::Value =
+            serde_json::from_str(&text).map_err(|why| wrong(format!("is not JSON: {why}")))?;
+        match value.get("schema").and_then(serde_json::Value::as_str) {
+            Some(SCHEMA_NAME) => {}
+            Some(other) => {
+                return Err(wrong(format!("schema = \"{other}\" is not that of a run, \"{SCHEMA_NAME}\"")));
+            }
+            None => {
+                return Err(wrong(format!("has no field `schema`; that of a run says \"{SCHEMA_NAME}\"")));
+            }
+        }
+        serde_json::from_value(value).map_err(|why| wrong(why.to_string()))
     }
 }
 

@@ -1,23 +1,35 @@
 //! What limited a run, in words, from the folder it left: each sentence with the table and the columns it stands on.
 
+mod accounting;
+mod causes;
+mod facts;
 mod findings;
 mod jobs;
+mod settings;
 mod table;
+mod verdict;
+mod work;
 
 use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 
 use crate::columns;
+use crate::columns_of_jobs::CRITICAL;
+use crate::columns_of_waits::WAITS;
 use crate::records::RunResult;
+use facts::{Facts, LINK_COLUMNS, WAIT_COLUMNS};
+use findings::{EVENT_COLUMNS, FLOW_COLUMNS};
 use jobs::Summary;
+use settings::Settings;
 use table::Table;
+use work::{ACTIVITY_COLUMNS, CRITICAL_COLUMNS};
 
 /// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
-    /// What it is about: "limited by", "result", "iteration", "critical path", "busiest links", "balance", "pauses", "losses",
-    /// "late flows", "faults", "fidelity".
+    /// What it is about: "limited by", "result", "iteration", "critical path", "time of slow flows", "busiest links", "balance", "pauses", "losses",
+    /// "late flows", "faults", "fidelity", "warning".
     pub about: &'static str,
     /// What was found.
     pub words: String,
@@ -36,16 +48,28 @@ pub enum ExplainError {
         /// Why it cannot be read.
         source: ParquetError,
     },
+    /// The summary is missing or is none of a run.
+    #[error("{}: {why}; name the folder of one run", path.display())]
+    Summary {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
 }
 
 /// What limited a run and which faults it met, briefly: of what is in memory anyway, in few more bytes a flow.
 pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
-    let links =
-        ["from", "to", "from_node", "tier", "direction", "tx_bytes", "utilisation_ratio", "dropped_packets"];
+    let links = Table::of(run, columns::LINKS, &run.links, LINK_COLUMNS);
+    let waits = Table::of(run, WAITS, &run.waits, WAIT_COLUMNS);
+    let events = Table::of(run, columns::EVENTS, &run.events, EVENT_COLUMNS);
     let found = findings::Run {
+        facts: Facts::new(&links, &waits, &events, Settings::new(&run.info.scenario_toml)),
         flows: Table::of_flows(&run.figures(), run.of_packets(()).is_some()),
-        links: Table::of(run, columns::LINKS, &run.links, &links),
-        events: Table::of(run, columns::EVENTS, &run.events, findings::EVENT_COLUMNS),
+        critical: Table::of(run, CRITICAL, &run.critical, CRITICAL_COLUMNS),
+        activities: Table::of(run, columns::ACTIVITIES, &run.activities, ACTIVITY_COLUMNS),
+        links,
+        events,
     };
     found.in_brief()
 }
@@ -53,23 +77,41 @@ pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
 /// What limited the run whose results are in `folder`, the verdict first.
 ///
 /// # Errors
-/// If `folder` lacks `flows.parquet`, `links.parquet` or `events.parquet`, or they cannot be read.
+/// If `folder` lacks `summary.json`, `flows.parquet`, `links.parquet` or `events.parquet`, or they cannot be read.
 pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
     let read = |name: &str, columns: &[&str]| {
         let path = folder.join(name);
         Table::read(&path, columns).map_err(|source| ExplainError::Table { path, source })
     };
+    // Folders of earlier versions lack some tables.
+    let read_if_there = |name: &str, columns: &[&str]| {
+        if folder.join(name).exists() { read(name, columns) } else { Ok(Table::default()) }
+    };
+    let flows = read("flows.parquet", FLOW_COLUMNS)?;
+    let links = read("links.parquet", LINK_COLUMNS)?;
+    let events = read("events.parquet", EVENT_COLUMNS)?;
+    let waits = read_if_there("waits.parquet", WAIT_COLUMNS)?;
+    let summary = Summary::read(folder)?;
+    let scenario = std::fs::read_to_string(folder.join("scenario.toml")).unwrap_or_default();
     let run = findings::Run {
-        flows: read("flows.parquet", findings::FLOW_COLUMNS)?,
-        links: read("links.parquet", findings::LINK_COLUMNS)?,
-        events: read("events.parquet", findings::EVENT_COLUMNS)?,
+        facts: Facts::new(&links, &waits, &events, Settings::new(&scenario)),
+        critical: read_if_there("critical.parquet", CRITICAL_COLUMNS)?,
+        activities: read_if_there("activities.parquet", ACTIVITY_COLUMNS)?,
+        flows,
+        links,
+        events,
     };
     let mut found = run.findings();
     // Behind the verdict and the result.
     let at = found.len().min(2);
-    let summary = Summary::read(folder);
     found.splice(at..at, jobs::findings(&summary));
     found.extend(fidelity(&summary.run));
+    let warning = |words: &String| Finding {
+        about: "warning",
+        words: words.clone(),
+        evidence: "summary.json: run.warnings; critical.parquet: kind, time_ns, lost_ns",
+    };
+    found.splice(at..at, summary.run.warnings.iter().map(warning));
     Ok(found)
 }
 

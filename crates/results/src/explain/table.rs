@@ -10,6 +10,7 @@ use parquet::record::Field;
 
 use crate::columns::{Column, Get};
 use crate::figures::{Finished, FlowFigures};
+use crate::human::ns;
 use crate::records::{FlowStatus, RunResult};
 
 /// Columns by name; all of one length.
@@ -29,6 +30,13 @@ struct Texts {
 }
 
 impl Texts {
+    /// Rows without a text up to this one.
+    fn fill(&mut self, rows: usize) {
+        while self.of.len() < rows {
+            self.push("");
+        }
+    }
+
     fn push(&mut self, text: &str) {
         // As a rule it is that of the row before, or one of a handful.
         let known = self.of.last().map(|&last| last as usize).filter(|&last| self.all[last] == text);
@@ -49,16 +57,25 @@ impl Table {
         for row in reader.get_row_iter(None)? {
             for (name, field) in row?.get_column_iter().filter(|(name, _)| wanted.contains(&name.as_str())) {
                 match field {
-                    Field::Str(text) => table.texts.entry(name.clone()).or_default().push(text),
-                    other => table.numbers.entry(name.clone()).or_default().push(number(other)),
+                    // Of a text or of a number: what comes behind it tells.
+                    Field::Null => {}
+                    Field::Str(text) => {
+                        let column = table.texts.entry(name.clone()).or_default();
+                        column.fill(table.rows);
+                        column.push(text);
+                    }
+                    other => {
+                        let column = table.numbers.entry(name.clone()).or_default();
+                        column.resize(table.rows, f64::NAN);
+                        column.push(number(other));
+                    }
                 }
             }
             table.rows += 1;
         }
-        // A column of another length has rows without a text: of no use here.
         let rows = table.rows;
-        table.texts.retain(|_, column| column.of.len() == rows);
-        table.numbers.retain(|_, column| column.len() == rows);
+        table.texts.values_mut().for_each(|column| column.fill(rows));
+        table.numbers.values_mut().for_each(|column| column.resize(rows, f64::NAN));
         Ok(table)
     }
 
@@ -91,11 +108,19 @@ impl Table {
         let slowdowns = finished().map(|flow| flow.slowdown().unwrap_or(f64::NAN)).chain(nothing()).collect();
         let timeouts = |flow: &Finished| if of_packets { f64::from(flow.timeouts) } else { f64::NAN };
         let timeouts: Vec<f64> = finished().map(timeouts).chain(nothing()).collect();
+        let sizes = finished().map(|flow| flow.size_bytes as f64).chain(nothing()).collect();
+        let ideals = finished().map(|flow| ns(flow.ideal_fct_ps)).chain(nothing()).collect();
         let words = [FlowStatus::Finished, FlowStatus::Unfinished].map(|status| status.name().to_owned());
         let status = finished().map(|_| 0).chain(std::iter::repeat_n(1, open as usize)).collect();
         Table {
             rows: timeouts.len(),
-            numbers: [("slowdown".to_owned(), slowdowns), ("timeouts".to_owned(), timeouts)].into(),
+            numbers: [
+                ("slowdown".to_owned(), slowdowns),
+                ("timeouts".to_owned(), timeouts),
+                ("size_bytes".to_owned(), sizes),
+                ("ideal_fct_ns".to_owned(), ideals),
+            ]
+            .into(),
             texts: [("status".to_owned(), Texts { all: words.into(), of: status })].into(),
         }
     }

@@ -54,9 +54,9 @@ fn badge(summary: &Summary) -> String {
     format!("<span class=\"badge {mood}\" title=\"{}\">{text}</span>", escape(run.ended.meaning()))
 }
 
-/// What the figures of a run are, where they are not those of packets.
+/// What the figures of a run are, where they are not those of packets, and what readers should know of them.
 fn fidelity(summary: &Summary) -> String {
-    let lines = text::fidelity(summary);
+    let lines = text::fidelity(summary) + &text::warnings(summary);
     lines.lines().map(|line| format!("<p class=\"detail\">{}</p>", escape(line))).collect()
 }
 
@@ -108,10 +108,8 @@ fn words(run: &RunResult, summary: &Summary) -> String {
         ),
     };
     if flows.count > 0 {
-        // That flows did not finish has been said.
-        let said = |about: &str| about == "limited by" && flows.finished < flows.count;
-        for finding in explain::in_brief(run).into_iter().filter(|finding| !said(finding.about)) {
-            let about = if finding.about == "limited by" { "What held them up" } else { "Faults" };
+        for finding in explain::in_brief(run) {
+            let about = if finding.about == "limited by" { "What limited the run" } else { "Faults" };
             out += &format!(" {about}: {}.", finding.words);
         }
     }

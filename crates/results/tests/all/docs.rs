@@ -55,6 +55,8 @@ fn columns() -> String {
         words("`parallelism`:", Parallelism::ALL.iter().map(|p| (p.name(), p.meaning()))),
         table("critical.parquet", CRITICAL),
         words("`kind`:", StepKind::ALL.iter().map(|k| (k.name(), k.meaning()))),
+        table("waits.parquet", WAITS),
+        words("`kind`:", WaitKind::ALL.iter().map(|k| (k.name(), k.meaning()))),
         table("series.parquet", SERIES),
         series_kinds(),
         table("events.parquet", EVENTS),

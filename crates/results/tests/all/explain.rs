@@ -1,11 +1,12 @@
 //! What a folder of results says about what limited its run.
 
 use pathweave_results::{
-    Direction, EventKind, EventRecord, Finding, FlowRecord, FlowStatus, LinkTotals, NodeInfo, NodeKind,
-    ResultFolder, Role, RunResult, Summary, explain,
+    Direction, DropReason, EventKind, EventRecord, Finding, FlowRecord, FlowStatus, LinkTotals, NodeInfo,
+    NodeKind, ResultFolder, Role, RunResult, Summary, WaitKind, WaitRecord, explain,
 };
 
-/// Two hosts at a ToR with two ways up, of which one carries three times as much as the other and is paused.
+/// Two hosts at a ToR with two ways up, of which one carries three times as much as the other and is paused. Flows that are late
+/// waited in its queue.
 fn run() -> RunResult {
     let nodes = [("h0", 0), ("h1", 0), ("tor", 0), ("up0", 1), ("up1", 1)];
     let node = |(i, (name, tier)): (usize, (&str, u8))| NodeInfo {
@@ -22,10 +23,11 @@ fn run() -> RunResult {
         to_node,
         tier: if i < 2 { 0 } else { 1 },
         direction: if to_node > from_node { Direction::Up } else { Direction::Down },
+        rate_bps: 8_000_000_000,
         tx_bytes,
         busy_ps: tx_bytes * 1_000,
         pfc_pauses: if i == 2 { 4 } else { 0 },
-        paused_ps: if i == 2 { 7_000_000 } else { 0 },
+        paused_ps: if i == 2 { 7_000 } else { 0 },
         ..LinkTotals::default()
     };
     // Of 100 flows one is 40 times as slow as alone.
@@ -33,7 +35,7 @@ fn run() -> RunResult {
         flow: i,
         dst_host: 1,
         size_bytes: 1_000,
-        finish_ps: Some(if i == 7 { 40_000 } else { 1_500 }),
+        finish_ps: Some(if i == 7 { 40_000 } else { 1_200 }),
         ideal_fct_ps: 1_000,
         cnp_packets: u32::from(i == 7),
         status: FlowStatus::Finished,
@@ -43,6 +45,7 @@ fn run() -> RunResult {
         nodes: nodes.into_iter().enumerate().map(node).collect(),
         links: links.into_iter().enumerate().map(link).collect(),
         flows: (0..200).map(|i| if i >= 198 { FlowRecord { flow: i, ..flow(7) } } else { flow(i) }).collect(),
+        waits: [7, 198, 199].into_iter().flat_map(waits).collect(),
         events: vec![EventRecord { link: Some(2), ..EventRecord::new(5_000, EventKind::Fault, 2) }],
         ..RunResult::default()
     };
@@ -51,6 +54,22 @@ fn run() -> RunResult {
     run.info.schemes = vec!["s".to_owned()];
     run.info.roles = vec![Role::Foreground];
     run
+}
+
+/// Of 40 ns a flow sent for 0.2, was on links for 0.8, and in the queue for the rest.
+fn waits(flow: u32) -> [WaitRecord; 3] {
+    let part = |kind, link, time_ps| WaitRecord {
+        flow,
+        dst_host: 1,
+        size_bytes: 1_000,
+        flow_ps: 40_000,
+        ideal_fct_ps: 1_000,
+        kind,
+        link: Some(link),
+        time_ps,
+        ..WaitRecord::default()
+    };
+    [part(WaitKind::Port, 0, 200), part(WaitKind::Travel, 2, 800), part(WaitKind::Queue, 2, 39_000)]
 }
 
 fn explained(run: &RunResult) -> Vec<Finding> {
@@ -70,7 +89,15 @@ fn words<'a>(found: &'a [Finding], about: &str) -> Option<&'a str> {
 fn a_run_is_explained_by_its_tables() {
     let found = explained(&run());
     let expected = [
-        ("limited by", "unevenly used paths: tor to up0 has 1.5 times the mean of the links beside it"),
+        (
+            "limited by",
+            "unevenly used paths (collisions of hashes): tor to up0 was 75 % busy, while the 1 links beside it from tor were \
+             25 % busy in the mean",
+        ),
+        (
+            "time of slow flows",
+            "of the 3 slowest: 98 % in queues at tor to up0, 2 % on links, 0 % sending or waiting to send at h0 to tor",
+        ),
         (
             "result",
             "200 flows finished, one in a hundred slower than 40.00 times the time on an idle network; the slowest is \
@@ -83,17 +110,45 @@ fn a_run_is_explained_by_its_tables() {
         ),
         (
             "balance",
-            "of the 2 ways up from tor, the one to up0 carried 1.50 times the mean, more than any other way of any switch",
+            "of the 2 ways up from tor, the one to up0 was busy 1.50 times as long as the mean, more than any other way of any \
+             switch",
         ),
-        ("pauses", "4 on 1 links; up0 paused tor for 7.000 us in 4 pauses"),
+        ("pauses", "4 on 1 links; up0 paused tor for 7.000 ns in 4 pauses"),
         ("late flows", "of the slowest 2, 100 % were told of congestion (2 % of all)"),
-        ("faults", "1 began, the first at 5.000 ns, on tor to up0"),
+        ("faults", "1 began, the first at 5.000 ns: on tor to up0"),
     ];
     for (about, text) in expected {
         assert_eq!(words(&found, about), Some(text), "{about}");
     }
     assert_eq!(words(&found, "losses"), None, "none were lost");
     assert!(found.iter().all(|finding| finding.evidence.contains(".parquet: ")));
+}
+
+/// The same, but the link up that carries a third has a third of the rate: both are as busy, and none is uneven.
+#[test]
+fn links_count_by_what_they_can_carry() {
+    let mut proportional = run();
+    proportional.links[3].rate_bps /= 3;
+    proportional.links[3].busy_ps *= 3;
+    let found = explained(&proportional);
+    let verdict = words(&found, "limited by").unwrap();
+    assert!(verdict.starts_with("links between switches: tor to up0 was 75 % busy"), "{verdict}");
+    assert!(words(&found, "balance").unwrap().contains("1.00 times as long as the mean"));
+}
+
+/// What a fault does is told with its name, its place, and the rate in force.
+#[test]
+fn a_slow_link_is_named_as_its_fault() {
+    let mut slow = run();
+    slow.info.scenario_toml =
+        "[[fault]]\nkind = \"link-rate\"\nlink = \"tor-up0\"\nat = \"0s\"\nrate = \"2Gbps\"\n".to_owned();
+    let found = explained(&slow);
+    let verdict = words(&found, "limited by").unwrap();
+    assert!(
+        verdict.starts_with("slow link tor-up0: 2.000 Gbps instead of 8.000 Gbps from 0 ns on"),
+        "{verdict}"
+    );
+    assert_eq!(words(&found, "faults"), Some("1 began, the first at 5.000 ns: link-rate on tor-up0"));
 }
 
 #[test]
@@ -103,21 +158,40 @@ fn what_is_lost_and_what_is_well_are_told_too() {
     lossy.flows[7].timeouts = 1;
     lossy.flows[7].retransmitted_packets = 9;
     lossy.flows[7].sent_packets = 20;
+    for wait in &mut lossy.waits {
+        if wait.kind == WaitKind::Queue {
+            (wait.kind, wait.link) = (WaitKind::Silence, None);
+        }
+        (wait.timeouts, wait.retransmitted_packets, wait.sent_packets) = (1, 9, 20);
+    }
+    let drop = |reason| EventRecord {
+        link: Some(3),
+        reason: Some(reason),
+        ..EventRecord::new(100, EventKind::Drop, 2)
+    };
+    lossy.events = vec![drop(DropReason::RandomLoss); 9];
     let found = explained(&lossy);
-    assert_eq!(words(&found, "limited by"), Some("lost packets that only a timeout noticed"));
+    assert_eq!(words(&found, "limited by"), Some("lossy link tor to up1: 9 packets lost at random"));
     assert_eq!(
         words(&found, "losses"),
         Some("9 packets dropped (9 on tor to up1); 9 of 20 sent again, 1 timeouts")
     );
+    lossy.events = vec![drop(DropReason::BufferFull); 9];
+    assert!(words(&explained(&lossy), "limited by").unwrap().starts_with("buffer too small"));
     lossy.links[3].dropped_packets = 0;
-    assert!(
-        words(&explained(&lossy), "limited by").unwrap().starts_with("timeouts, although no packet was lost")
-    );
+    lossy.events.clear();
+    let verdict = explained(&lossy);
+    let verdict = words(&verdict, "limited by").unwrap();
+    assert!(verdict.starts_with("3 timeouts for nothing: no packet was lost"), "{verdict}");
     let mut well = run();
     well.flows.truncate(7);
+    well.waits.clear();
     well.events.clear();
     let found = explained(&well);
-    assert_eq!(words(&found, "limited by"), Some("little: flows took about as long as on an idle network"));
+    assert_eq!(
+        words(&found, "limited by"),
+        Some("nothing: flows took about as long as on an idle network, at the rate of their own links")
+    );
     assert_eq!((words(&found, "late flows"), words(&found, "faults")), (None, None));
     well.flows[0].status = FlowStatus::Unfinished;
     well.flows[0].finish_ps = None;
@@ -133,4 +207,19 @@ fn a_folder_that_is_none_is_refused_with_its_file() {
     assert!(why.contains("flows.parquet") && why.contains("name the folder of one run"), "{why}");
     std::fs::write(folder.path().join("flows.parquet"), "PAR1 nonsense PAR1").unwrap();
     assert!(explain(folder.path()).is_err());
+    let out = folder.path().join("out");
+    let results = ResultFolder::create(&out).unwrap();
+    results.write_run(&run(), &Summary::from_run(&run())).unwrap();
+    results.commit().unwrap();
+    for (text, said) in [
+        ("{}", "has no field `schema`; that of a run says \"pathweave.summary\""),
+        ("{\"schema\": \"pathweave.sweep\"}", "schema = \"pathweave.sweep\" is not that of a run"),
+        ("", "is not JSON"),
+    ] {
+        std::fs::write(out.join("summary.json"), text).unwrap();
+        let why = explain(&out).unwrap_err().to_string();
+        assert!(why.contains("summary.json") && why.contains(said), "{why}");
+    }
+    std::fs::remove_file(out.join("summary.json")).unwrap();
+    assert!(explain(&out).unwrap_err().to_string().contains("cannot be read"));
 }

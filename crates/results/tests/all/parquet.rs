@@ -8,7 +8,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
 use pathweave_results::{
     ACTIVITIES, COLLECTIVES, CRITICAL, EVENTS, FLOWS, JOBS, LAYERS, LINKS, ResultFolder, RunResult, RunTable,
-    SERIES, Summary, collectives, layers,
+    SERIES, Summary, WAITS, collectives, layers,
 };
 
 fn rows(folder: &Path, name: &str) -> Vec<Row> {
@@ -83,6 +83,7 @@ fn every_file_has_the_columns_of_its_table_and_a_row_a_record() {
     check(&folder, "collectives.parquet", COLLECTIVES, collectives(&run).len());
     check(&folder, "layers.parquet", LAYERS, layers(&run).len());
     check(&folder, "critical.parquet", CRITICAL, run.critical.len());
+    check(&folder, "waits.parquet", WAITS, run.waits.len());
 }
 
 #[test]

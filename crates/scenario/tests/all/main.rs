@@ -9,5 +9,6 @@ mod flow;
 mod hostile_files;
 mod limits;
 mod names;
+mod planted;
 mod reference;
 mod registered;

@@ -20,3 +20,4 @@ mod sender_switch;
 mod source_routes;
 mod support;
 mod trimming;
+mod waits;

@@ -9,6 +9,7 @@ mod output;
 mod path_order;
 mod sleek;
 mod timing;
+mod waiting;
 
 use alloc::boxed::Box;
 
@@ -33,6 +34,7 @@ use crate::timers::{Armed, TimerKind};
 use crate::work::{MAX_MESSAGE_BYTES, PostError, RecvRequest, WorkRequest};
 
 pub(crate) use output::Outcome;
+pub use waiting::Waiting;
 
 /// A queue pair: a sending and a receiving direction, and the policy of the former.
 // With many queue pairs a packet finds none of this in the cache, so what counts is how many cache lines it touches.

@@ -215,6 +215,11 @@ impl SendStream {
         self.messages.iter()
     }
 
+    /// The numbers of the messages that are part of the stream and not done.
+    pub(crate) fn msns_under_way(&self) -> Range<u32> {
+        self.first_msn..self.first_msn.saturating_add(self.messages.len() as u32)
+    }
+
     /// Messages that are not done, those that wait for their turn included.
     pub(crate) fn under_way(&self) -> u64 {
         let waiting = self.held.as_ref().map_or(0, |held| held.waiting.len());

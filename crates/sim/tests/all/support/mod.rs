@@ -303,6 +303,7 @@ fn equal(a: &RunResult, b: &RunResult) -> bool {
         labels,
         activities,
         critical,
+        waits,
         balancing,
         middleboxes,
         departures,
@@ -323,6 +324,7 @@ fn equal(a: &RunResult, b: &RunResult) -> bool {
         && *labels == b.labels
         && *activities == b.activities
         && *critical == b.critical
+        && *waits == b.waits
         && *balancing == b.balancing
         && *middleboxes == b.middleboxes
         && *departures == b.departures

@@ -1,0 +1,61 @@
+//! Where packets are at an instant, for observers.
+
+use crate::fabric::Fabric;
+use crate::packet::{Header, LOST, PFC, PortId};
+use crate::port::DOWN;
+
+/// What keeps a queued packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Packets before it.
+    Queued,
+    /// PFC, which has paused its class.
+    Paused,
+}
+
+/// What keeps a port from sending data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// Its link is down.
+    Down,
+    /// PFC has paused a data class.
+    Paused,
+}
+
+fn has_content(header: &Header) -> bool {
+    header.has_content() && !header.is_message()
+}
+
+impl<P: Copy, const C: usize> Fabric<P, C> {
+    /// The packets queued at a port, each with what keeps it there. The port is to be settled.
+    pub fn waiting_at(&self, port: PortId) -> impl Iterator<Item = (&Header, &P, Held)> {
+        let at = &self.transit.lines.ports[port as usize];
+        let queues = at.queues.iter().enumerate().flat_map(|(class, queue)| {
+            let held = if at.paused >> class & 1 != 0 { Held::Paused } else { Held::Queued };
+            queue.iter().map(move |header| (header, held))
+        });
+        let ours = queues.filter(|(header, _)| has_content(header));
+        ours.map(|(header, held)| (header, self.transit.contents.get(header), held))
+    }
+
+    /// The packets on the link into a port, but for those that will not arrive.
+    pub fn travelling_into(&self, port: PortId) -> impl Iterator<Item = (&Header, &P)> {
+        let packets = self.transit.lines.wires.links[port as usize].packets();
+        let arrive = packets.filter(|header| !header.is(PFC | LOST) && has_content(header));
+        arrive.map(|header| (header, self.transit.contents.get(header)))
+    }
+
+    /// The port at the other end of a port's link.
+    pub fn peer(&self, port: PortId) -> PortId {
+        self.transit.lines.ports[port as usize].peer
+    }
+
+    /// What keeps a port from sending data, if something does.
+    pub fn stopped(&self, port: PortId) -> Option<Stopped> {
+        let at = &self.transit.lines.ports[port as usize];
+        if at.is(DOWN) {
+            return Some(Stopped::Down);
+        }
+        (at.paused & !1 != 0).then_some(Stopped::Paused)
+    }
+}

@@ -1,0 +1,224 @@
+//! Where the slow flows lost their time: beside what each would take on an idle network, how much went to which link, to losses,
+//! or to limits of its own.
+
+use std::collections::BTreeMap;
+
+use super::facts::{Facts, Flow};
+use crate::records::Direction;
+use crate::waits::WaitKind;
+
+/// What held flows up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Held {
+    /// A queue or a lack of rate at a link.
+    Link(usize),
+    /// Pauses by the host at the end of the link.
+    Storm(usize),
+    /// The link itself, which takes longer than it should.
+    Travel(usize),
+    /// A port of the sender whose link is down.
+    Down(usize),
+    /// Lost packets, or what was taken for such.
+    Loss,
+    /// Congestion control.
+    Control,
+    Credit,
+    /// The window of loss recovery.
+    Window,
+    /// No receive was posted.
+    Receiver,
+}
+
+/// What the flows were held up by that lost most.
+pub(super) struct Account {
+    /// Share of the time lost, the largest first.
+    pub(super) shares: Vec<(Held, f64)>,
+    /// These flows, by their places in [`Facts::flows`].
+    pub(super) flows: Vec<usize>,
+    /// By link: most hosts that waited there at once, and the group that had most packets there, with its share.
+    pub(super) at: BTreeMap<usize, (f64, String, f64)>,
+}
+
+/// Of the delay of the flow that counts as the slowest, what makes another one worth a look.
+const LOOK: f64 = 0.25;
+/// A link is under the rule of pauses that was paused for this share of the run.
+const PAUSED: f64 = 0.1;
+/// Links between a paused one and the root of its pauses at most.
+const DEEPEST: usize = 8;
+/// Share of packets sent again from which on sending is slow because of losses.
+const AGAIN: f64 = 0.1;
+
+impl Account {
+    /// Of the flows of a run, of which one in a hundred had this slowdown or more.
+    pub(super) fn new(facts: &Facts, tail: f64) -> Account {
+        let least = 1.0 + LOOK * (tail - 1.0).max(0.0);
+        let flows: Vec<usize> =
+            (0..facts.flows.len()).filter(|&flow| facts.flows[flow].slowdown() >= least).collect();
+        let mut sums: BTreeMap<Held, f64> = BTreeMap::new();
+        let mut at = BTreeMap::new();
+        for &flow in &flows {
+            let flow = &facts.flows[flow];
+            let weight = 1.0 / flow.ideal_ns.max(1.0);
+            for (held, ns) in lost(facts, flow) {
+                *sums.entry(held).or_default() += ns * weight;
+            }
+            for part in &flow.parts {
+                if let Some(link) = part.link {
+                    at.insert(link, (part.senders, part.group.clone(), part.group_share));
+                }
+            }
+        }
+        let all: f64 = sums.values().sum();
+        let mut shares: Vec<(Held, f64)> =
+            sums.into_iter().map(|(held, sum)| (held, sum / all.max(f64::MIN_POSITIVE))).collect();
+        shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        Account { shares, flows, at }
+    }
+
+    /// As if one link were the cause of all.
+    pub(super) fn of_link(link: usize) -> Account {
+        Account { shares: vec![(Held::Link(link), 1.0)], flows: Vec::new(), at: BTreeMap::new() }
+    }
+}
+
+/// What a flow took beyond its time on an idle network, by what it was lost to.
+fn lost(facts: &Facts, flow: &Flow) -> BTreeMap<Held, f64> {
+    let own = |link: Option<usize>| link.is_some_and(|link| facts.links[link].from_node == flow.src_host);
+    let rules = |link: usize| facts.links[link].paused_ns >= PAUSED * facts.run_ns;
+    let (mut sending, mut travelling) = (0.0, 0.0);
+    let mut own_link = None;
+    let mut farthest: BTreeMap<usize, f64> = BTreeMap::new();
+    let mut sums: BTreeMap<Held, f64> = BTreeMap::new();
+    for part in &flow.parts {
+        let held = match (part.kind, part.link) {
+            (WaitKind::Travel, link) => {
+                travelling += part.time_ns;
+                if let Some(link) = link {
+                    *farthest.entry(link).or_default() += part.time_ns;
+                }
+                continue;
+            }
+            (WaitKind::Port, link) => {
+                sending += part.time_ns;
+                own_link = own_link.or(link);
+                continue;
+            }
+            (WaitKind::Full | WaitKind::Queue, Some(link)) if own(part.link) && !rules(link) => {
+                sending += part.time_ns;
+                own_link = own_link.or(Some(link));
+                continue;
+            }
+            (WaitKind::Full | WaitKind::Queue, Some(link)) if !rules(link) => {
+                Held::Link(last(facts, flow, link))
+            }
+            (WaitKind::Full | WaitKind::Queue | WaitKind::Pause, Some(link)) => root(facts, link),
+            (WaitKind::Control, _) => control(facts, flow, rules),
+            (WaitKind::Down, Some(link)) => Held::Down(link),
+            (WaitKind::Credit, _) => Held::Credit,
+            (WaitKind::Window, _) => Held::Window,
+            (WaitKind::Silence, _) => Held::Loss,
+            (WaitKind::Receiver, _) => Held::Receiver,
+            _ => Held::Control,
+        };
+        *sums.entry(held).or_default() += part.time_ns;
+    }
+    let excess = (flow.took_ns - flow.ideal_ns).max(0.0);
+    // What it takes to send everything once, and what its packets then take to arrive.
+    let rate = own_link.map_or(f64::NAN, |link| facts.links[link].rate_bps);
+    let once = (flow.size_bytes * 8e9 / rate).min(flow.ideal_ns);
+    let once = if once.is_finite() { once } else { flow.ideal_ns.min(sending) };
+    // Samples are a few for a short flow, so that little more is none.
+    let more_sending =
+        Some((sending - once * 1.1).max(0.0)).filter(|more| *more >= 0.15 * excess).unwrap_or(0.0);
+    let more_travelling = (travelling - (flow.ideal_ns - once).max(0.0) * 1.25).max(0.0);
+    let more_travelling = Some(more_travelling).filter(|more| *more >= 0.3 * excess).unwrap_or(0.0);
+    let others: f64 = sums.values().sum();
+    // Of the rest, what is not beyond the ideal.
+    let left = (excess - more_sending - more_travelling).clamp(0.0, others);
+    if others > 0.0 {
+        sums.values_mut().for_each(|ns| *ns *= left / others);
+    }
+    if flow.sent_again >= AGAIN * flow.sent && flow.sent_again > 0.0 {
+        *sums.entry(Held::Loss).or_default() += more_sending;
+    } else if let (Some(link), true) = (own_link, more_sending > 0.0) {
+        *sums.entry(Held::Link(link)).or_default() += more_sending;
+    }
+    let longest = farthest.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(link, _)| *link);
+    if let (Some(link), true) = (longest, more_travelling > 0.0) {
+        *sums.entry(Held::Travel(link)).or_default() += more_travelling;
+    }
+    // What is sent again is in its own way: so much of the time at links is because of it.
+    let again = (flow.sent_again / flow.sent.max(1.0)).clamp(0.0, 1.0);
+    if again > 0.0 {
+        let mut because = 0.0;
+        for (held, ns) in &mut sums {
+            if let Held::Link(_) = held {
+                because += *ns * again;
+                *ns *= 1.0 - again;
+            }
+        }
+        *sums.entry(Held::Loss).or_default() += because;
+    }
+    // Where it lost packets, they are why its window or its rate was small.
+    if flow.sent_again > 0.0 {
+        let small: f64 = [Held::Window, Held::Control].iter().filter_map(|held| sums.remove(held)).sum();
+        *sums.entry(Held::Loss).or_default() += small;
+    }
+    sums
+}
+
+/// The link that a flow waits for which waits at this one: that of the receiver, if that is as busy. What passes this one would
+/// wait there.
+fn last(facts: &Facts, flow: &Flow, link: usize) -> usize {
+    if facts.links[link].is_of_host() {
+        return link;
+    }
+    let crossed = flow.parts.iter().filter_map(|part| part.link);
+    let end = crossed
+        .filter(|&end| facts.links[end].to_node == flow.dst_host)
+        .max_by(|&a, &b| facts.links[a].busy.total_cmp(&facts.links[b].busy));
+    let several = |end: &usize| flow.parts.iter().any(|part| part.link == Some(*end) && part.senders >= 2.0);
+    let fuller = |end: &usize| facts.links[*end].busy >= facts.links[link].busy;
+    end.filter(several).filter(fuller).unwrap_or(link)
+}
+
+/// Why congestion control holds a flow back though no link is full: queues that there were on its way, or itself.
+fn control(facts: &Facts, flow: &Flow, rules: impl Fn(usize) -> bool) -> Held {
+    let crossed =
+        flow.parts.iter().filter_map(|part| part.link).filter(|&link| facts.links[link].marked > 0.0);
+    let most = crossed.max_by(|&a, &b| facts.links[a].marked.total_cmp(&facts.links[b].marked));
+    match most {
+        Some(link) if rules(link) => root(facts, link),
+        Some(link) if facts.links[link].max_queue_bytes >= facts.under_way_bytes() => {
+            Held::Link(last(facts, flow, link))
+        }
+        _ => Held::Control,
+    }
+}
+
+/// Why a link is paused: the host that pauses it, or the link in front of which queues have grown.
+fn root(facts: &Facts, paused: usize) -> Held {
+    let mut at = paused;
+    for _ in 0..DEEPEST {
+        let link = &facts.links[at];
+        if link.is_to_host() {
+            return if link.paused_ns > 0.0 { Held::Storm(at) } else { Held::Link(at) };
+        }
+        let behind = || {
+            let out = (0..facts.links.len()).filter(|&out| facts.links[out].from_node == link.to_node);
+            // What came up may go down, and what came down goes down further.
+            out.filter(|&out| {
+                link.direction != Direction::Down || facts.links[out].direction == Direction::Down
+            })
+        };
+        let by = |value: fn(&super::facts::Link) -> f64| {
+            let known = behind().filter(move |&out| value(&facts.links[out]) > 0.0);
+            known.max_by(|&a, &b| value(&facts.links[a]).total_cmp(&value(&facts.links[b])))
+        };
+        match by(|link| link.paused_ns) {
+            Some(next) if facts.links[next].paused_ns >= 0.3 * link.paused_ns => at = next,
+            _ => return Held::Link(by(|link| link.max_queue_bytes).unwrap_or(at)),
+        }
+    }
+    Held::Link(at)
+}

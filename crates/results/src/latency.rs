@@ -1,0 +1,117 @@
+//! Runs whose time hangs on latency rather than on rates: fabrics of other rates look alike in them.
+
+use crate::critical::StepKind;
+use crate::figures::FlowFigures;
+use crate::human::{Quantity, ns};
+use crate::records::{Direction, RunResult};
+
+/// From this share of the time of jobs on latency rules it.
+pub const LATENCY_RULES: f64 = 0.5;
+
+/// Of what flows take on an idle network, the part that is no transmission of their bytes at the rate of a host's link.
+fn share(run: &RunResult, figures: &FlowFigures) -> Option<f64> {
+    let mut rates: Vec<u64> = run
+        .links
+        .iter()
+        .filter(|link| link.tier == 0 && link.direction == Direction::Up)
+        .map(|link| link.rate_bps)
+        .collect();
+    rates.sort_unstable();
+    let rate_bps = *rates.get(rates.len() / 2)? as f64;
+    let (mut ideal_ns, mut bytes_ns) = (0.0, 0.0);
+    for flow in figures.foreground().iter().flat_map(|group| &group.finished) {
+        let of_flow = ns(flow.ideal_fct_ps);
+        ideal_ns += of_flow;
+        bytes_ns += (flow.size_bytes as f64 * 8e9 / rate_bps).min(of_flow);
+    }
+    (ideal_ns > 0.0).then(|| 1.0 - bytes_ns / ideal_ns)
+}
+
+/// Of the critical paths of a run's jobs, the share that is latency; `None` where there are none.
+pub(crate) fn of_jobs(run: &RunResult, figures: &FlowFigures) -> Option<f64> {
+    let time_ns = |kind| {
+        run.critical.iter().filter(|step| step.kind == kind).map(|step| ns(step.time_ps())).sum::<f64>()
+    };
+    let lost_ns: f64 = run.critical.iter().filter_map(|step| step.lost_ps().map(ns)).sum();
+    let (messages_ns, wait_ns) = (time_ns(StepKind::Message), time_ns(StepKind::Wait));
+    let all_ns = messages_ns + wait_ns + time_ns(StepKind::Computation);
+    let latency_ns = (messages_ns - lost_ns).max(0.0) * share(run, figures)? + wait_ns;
+    (all_ns > 0.0).then(|| latency_ns / all_ns)
+}
+
+/// Words on a run whose jobs are that share latency, if that is much.
+pub(crate) fn warning(run: &RunResult, of_jobs: Option<f64>) -> Option<String> {
+    let of_time = of_jobs.filter(|share| *share >= LATENCY_RULES)?;
+    let scaled = match scale(&run.info.scenario_toml) {
+        Some(scale) => {
+            format!(" `scale = {scale}` makes sizes and computations small, and leaves latency as it is.")
+        }
+        None => String::new(),
+    };
+    Some(format!(
+        "latency rules: {} of the time of its jobs is propagation, hops and notifications, not bytes or computation. \
+         Fabrics that differ in rate look alike in it.{scaled}",
+        Quantity::Percent.show((of_time * 100.0).round() / 100.0)
+    ))
+}
+
+/// The least factor on sizes and durations of a scenario, where there is one below 1.
+fn scale(scenario: &str) -> Option<f64> {
+    let scenario: toml::Table = scenario.parse().ok()?;
+    let workloads = scenario.get("workload")?.as_array()?;
+    let scales = workloads.iter().filter_map(|workload| workload.get("scale")?.as_float());
+    scales.filter(|scale| *scale < 1.0).min_by(f64::total_cmp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::critical::CriticalStep;
+    use crate::records::{FlowRecord, FlowStatus, LinkTotals};
+
+    const US: u64 = 1_000_000;
+
+    /// A message of so many bytes that takes 10 us and what its bytes take at 100 Gb/s, and a computation of 5 us.
+    fn run(bytes: u64, scale: f64) -> RunResult {
+        let took_ps = 10 * US + bytes * 80;
+        let step = |kind, from_ps, to_ps, ideal_ps| CriticalStep {
+            kind,
+            start_ps: from_ps,
+            finish_ps: to_ps,
+            ideal_ps,
+            ..CriticalStep::default()
+        };
+        let mut run = RunResult {
+            links: vec![LinkTotals {
+                direction: Direction::Up,
+                rate_bps: 100_000_000_000,
+                ..LinkTotals::default()
+            }],
+            flows: vec![FlowRecord {
+                size_bytes: bytes,
+                finish_ps: Some(took_ps),
+                ideal_fct_ps: took_ps,
+                status: FlowStatus::Finished,
+                ..FlowRecord::default()
+            }],
+            critical: vec![
+                step(StepKind::Message, 0, took_ps, Some(took_ps)),
+                step(StepKind::Computation, took_ps, took_ps + 5 * US, None),
+            ],
+            ..RunResult::default()
+        };
+        run.info.scenario_toml = format!("[[workload]]\nscale = {scale}\n");
+        run
+    }
+
+    #[test]
+    fn small_messages_are_latency_and_large_ones_are_not() {
+        let words = |run: &RunResult| warning(run, of_jobs(run, &run.figures()));
+        // 10 us of 10 + 0.1 + 5 us.
+        let small = words(&run(1_250, 0.001)).unwrap();
+        assert!(small.contains("66 %") && small.contains("`scale = 0.001`"), "{small}");
+        // 10 us of 10 + 100 + 5 us.
+        assert_eq!(words(&run(1_250_000, 0.001)), None);
+        assert!(!words(&run(1_250, 1.0)).unwrap().contains("scale"));
+    }
+}

@@ -1,0 +1,43 @@
+//! Scenarios whose messages are so small that distance decides how long they take.
+
+use pathweave_results::Quantity;
+use pathweave_sim::SimSpec;
+
+/// A note on the messages of jobs, if in the mean their bytes take less time on a link than the shortest way has of delay.
+pub(crate) fn note(spec: &SimSpec) -> Option<String> {
+    let of_jobs = || spec.graph.messages().iter().filter(|message| message.job.is_some());
+    let count = of_jobs().count();
+    if count == 0 {
+        return None;
+    }
+    let mean_bytes = of_jobs().map(|message| message.size.get() as f64).sum::<f64>() / count as f64;
+    let transmission = |bytes: f64, host| bytes * 8e9 / spec.topology.host_rate(host).as_bps() as f64;
+    let on_links_ns =
+        of_jobs().map(|message| transmission(message.size.get() as f64, message.src)).sum::<f64>()
+            / count as f64;
+    let delay_ns =
+        spec.topology.links().iter().map(|link| link.delay.as_ps() as f64 / 1e3).min_by(f64::total_cmp)?;
+    // From a host to a switch, and from there to a host.
+    let least_ns = 2.0 * delay_ns;
+    (on_links_ns < least_ns).then(|| {
+        let scale = match scale(&spec.scenario_toml) {
+            Some(scale) => format!(", with `scale = {scale}`"),
+            None => String::new(),
+        };
+        format!(
+            "latency rules: messages of jobs have {} in the mean{scale}, which take {} at a host's rate and {} at least to arrive; \
+             fabrics that differ in rate will look alike",
+            Quantity::Bytes.show(mean_bytes),
+            Quantity::TimeNs.show(on_links_ns),
+            Quantity::TimeNs.show(least_ns)
+        )
+    })
+}
+
+/// The least factor on sizes and durations of a scenario, where there is one below 1.
+fn scale(scenario: &str) -> Option<f64> {
+    let scenario: toml::Table = scenario.parse().ok()?;
+    let workloads = scenario.get("workload")?.as_array()?;
+    let scales = workloads.iter().filter_map(|workload| workload.get("scale")?.as_float());
+    scales.filter(|scale| *scale < 1.0).min_by(f64::total_cmp)
+}

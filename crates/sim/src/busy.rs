@@ -1,0 +1,33 @@
+//! How long links were sending, whose rates have changed on the way.
+
+use std::collections::BTreeMap;
+
+use pathweave_fabric::PortId;
+use pathweave_units::{Duration, Rate, Time};
+
+use crate::whole::Whole;
+
+/// By port, of those that are here: bytes sent until the last change of rate, and how long that took.
+#[derive(Default)]
+pub(crate) struct BusyTimes(BTreeMap<PortId, (u64, Duration)>);
+
+impl BusyTimes {
+    /// The rate of both directions of a link is about to change.
+    pub(crate) fn reckon<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>, now: Time, port: PortId) {
+        let back = whole.shards[0].network.fabric.peer(port);
+        for port in [port, back] {
+            let Some(shard) = whole.at_port(port) else { continue };
+            let fabric = &mut shard.network.fabric;
+            fabric.settle(now, port);
+            let (sent, (rate, _)) = (fabric.stats(port).tx_bytes, fabric.link(port));
+            let busy = self.of(port, sent, rate);
+            self.0.insert(port, (sent, busy));
+        }
+    }
+
+    /// How long a port was sending that has sent so many bytes and has this rate now.
+    pub(crate) fn of(&self, port: PortId, sent_bytes: u64, rate: Rate) -> Duration {
+        let (before, busy) = self.0.get(&port).copied().unwrap_or((0, Duration::ZERO));
+        busy + rate.time_for(sent_bytes - before)
+    }
+}
