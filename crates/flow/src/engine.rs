@@ -19,6 +19,7 @@ use crate::recovery::Recovering;
 use crate::refuse;
 use crate::short::ShortLoads;
 use crate::sizes::Sizes;
+use crate::slow::Slow;
 use crate::solver::{FlowId, ResourceId, Solver, Use};
 
 /// Events between two looks of the monitor.
@@ -47,7 +48,9 @@ pub(crate) struct Engine<'a> {
     pub(crate) levels: Vec<[Level; 2]>,
     /// By pair of the network: what it sends.
     pub(crate) levels_of_pairs: Vec<Level>,
+    /// Of rate controls by timers, where each message counts, and where not.
     pub(crate) recovering: Recovering,
+    pub(crate) slow: Slow,
     pub(crate) ledger: Ledger,
     pub(crate) marks: Marks,
     pub(crate) uses: Vec<Use>,
@@ -92,6 +95,7 @@ impl<'a> Engine<'a> {
             levels: vec![[Level::default(); 2]; network.gauges.len()],
             levels_of_pairs: vec![Level::default(); network.pairs.len()],
             recovering: Recovering::default(),
+            slow: Slow::default(),
             ledger: Ledger::new(&network),
             network,
             uses: Vec::new(),
@@ -172,7 +176,7 @@ impl<'a> Engine<'a> {
 
     /// When loads of short messages or recovering flows are to be looked at.
     fn tick(&self) -> Time {
-        self.shorts.due.min(self.recovering.due)
+        self.shorts.due.min(self.recovering.due).min(self.slow.due)
     }
 
     /// Does all that happens at an instant; then finds the rates from there on.
@@ -192,6 +196,9 @@ impl<'a> Engine<'a> {
             let (services, lanes) = (&self.services[..], &mut self.lanes[..]);
             let models = (&self.models[..], &self.network.at_switch[..]);
             self.recovering.tick(now, (services, lanes), models, &mut self.solver);
+        }
+        if self.slow.due <= now {
+            self.slow.tick(now, &self.services, &mut self.solver);
         }
         let after = now + Duration::from_ps(1);
         let mut root = self.execution.root_before(after);

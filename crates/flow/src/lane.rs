@@ -75,6 +75,9 @@ pub(crate) struct Service {
     pub(crate) pair: u32,
     pub(crate) group: u16,
     pub(crate) lane: u32,
+    /// Where its rate control is slow to take what becomes free: the rate it remembers, and since when it is limited.
+    pub(crate) remembers: f64,
+    pub(crate) limited_since: Time,
     /// What it may have at most: what both ends can do.
     pub(crate) line: f64,
     pub(crate) part: Part,

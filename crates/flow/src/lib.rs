@@ -28,6 +28,7 @@ mod refuse;
 mod settle;
 mod short;
 mod sizes;
+mod slow;
 mod solver;
 mod walk;
 mod wanted;

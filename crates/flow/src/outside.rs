@@ -34,7 +34,7 @@ const UNEQUAL: f64 = 1.5;
 #[derive(Debug)]
 pub(crate) struct Marks {
     /// Tasks wait for messages, or there are so few that each counts.
-    each_counts: bool,
+    pub(crate) each_counts: bool,
     /// In such a run a host receives from several others, which meet there as soon as they are out of step.
     drifts: bool,
     /// Some rate control increases by timers.

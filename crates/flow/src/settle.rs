@@ -8,7 +8,7 @@ impl Engine<'_> {
     /// Finds all rates, and when flows end with them.
     pub(crate) fn settle(&mut self, now: Time) {
         let Engine { solver, services, network, levels, levels_of_pairs, models, .. } = self;
-        let Engine { recovering, completions, lanes, .. } = self;
+        let Engine { recovering, slow, completions, lanes, .. } = self;
         solver.solve();
         solver.take_touched_flows(&mut self.touched_flows);
         for &flow in &self.touched_flows {
@@ -25,9 +25,11 @@ impl Engine<'_> {
             }
             service.rate = rate;
             if let Some(recovery) = models[usize::from(service.group)].recovery {
-                let lane = &mut lanes[service.lane as usize];
-                let limiting = solver.limiting(flow).filter(|&at| network.at_switch[at as usize]);
-                if let Some(at) = limiting {
+                let limiting = || solver.limiting(flow).filter(|&at| network.at_switch[at as usize]);
+                if !self.marks.each_counts {
+                    slow.note(now, (flow, service), solver);
+                } else if let Some(at) = limiting() {
+                    let lane = &mut lanes[service.lane as usize];
                     recovering.note(now, (flow, service), (lane, &recovery), (solver, at), &self.law);
                 }
             }

@@ -244,6 +244,14 @@ impl Solver {
         }
     }
 
+    /// A flow may be no faster than this from now on, which is no slower than it is: nothing changes until others leave.
+    pub(crate) fn set_higher_limit(&mut self, id: FlowId, limit: f64) {
+        let flow = &mut self.flows[id as usize];
+        debug_assert!(limit >= flow.rate);
+        flow.limit = limit;
+        self.tell_limit(id);
+    }
+
     /// Its resources know the limit of a flow.
     fn tell_limit(&mut self, id: FlowId) {
         let flow = &self.flows[id as usize];
@@ -400,6 +408,11 @@ impl Solver {
     /// The rate of a flow.
     pub(crate) fn rate(&self, id: FlowId) -> f64 {
         self.flows[id as usize].rate
+    }
+
+    /// What a flow may have at most, whatever it shares.
+    pub(crate) fn limit(&self, id: FlowId) -> f64 {
+        self.flows[id as usize].limit
     }
 
     /// The resource that limits a flow by more than a fiftieth of what it may have; `None`: none does.
