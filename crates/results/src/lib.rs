@@ -17,8 +17,10 @@
 //! ```
 
 mod activities;
+mod arrivals;
 mod blocks;
 mod collectives;
+mod colours;
 mod columns;
 mod columns_of_jobs;
 mod counters;
@@ -55,6 +57,7 @@ mod text;
 
 pub use activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, Parallelism};
 pub use collectives::{CollectiveRecord, collectives};
+pub use colours::scheme_colours;
 pub use columns::{ACTIVITIES, Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
 pub use columns_of_jobs::{COLLECTIVES, CRITICAL, LAYERS};
 pub use critical::{CriticalPathSummary, CriticalStep, StepKind};
@@ -69,7 +72,7 @@ pub use figures::{FlowFigures, FlowSink};
 pub use flow_file::FlowFile;
 pub use folder::{FILES, OutputError, ResultFolder, run_files};
 pub use frame::{Frame, Series};
-pub use human::{Quantity, ratio};
+pub use human::{Quantity, ratio, round_ticks};
 pub use landing::{Situation, html as landing_html, sentence};
 pub use live::{LivePoint, LiveRun, PROGRESS_FILE, Progress};
 pub use metrics::{Better, FLOW_METRICS, Figure, FlowMetric, RUN_METRICS, RunMetric, figures};
@@ -85,5 +88,5 @@ pub use stats::{Distribution, jain_index, percentile};
 pub use summary::{FlowSummary, GroupSummary, JobSummary, RunSummary, SizeBin, Summary};
 pub use summary_fabric::{FabricSummary, TierSummary};
 pub use summary_schema::{Object, SUMMARY};
-pub use template::{escape, fill as fill_page, script_json};
+pub use template::{escape, fill as fill_page, plain_page, script_json};
 pub use text::{comparison_table, differences_table, summary_table};
