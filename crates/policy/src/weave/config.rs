@@ -24,7 +24,7 @@ pub struct WeaveConfig {
     /// path costs nothing, so no scenario has it: hosts set it ([`HostEnv::batch_packets`]).
     #[cfg_attr(feature = "serde", serde(skip))]
     pub run_packets: u8,
-    /// How paths are chosen. "came_back_well" (default): a path whose packets came back quickly and unmarked again, else a random
+    /// How paths are chosen. "came_back_well" (default): a path whose packets came back quickly again, else a random
     /// one, with one window for all paths; right for fabrics with many similar paths. "window_each": the least full path, each
     /// with a window of its own; right for few paths of unequal rates. Real hosts always use "window_each" (`pathweave perf`,
     /// the lab, the libfabric provider): set it to simulate what they run.
@@ -37,7 +37,7 @@ pub struct WeaveConfig {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathChoice {
-    /// A path whose packets came back quickly and unmarked again, else a random one. One window for all paths, and no state for
+    /// A path whose packets came back quickly again, else a random one. One window for all paths, and no state for
     /// each path.
     #[default]
     CameBackWell,
