@@ -1755,11 +1755,10 @@ class WeavePolicy(Table):
     """Weave: paths that came back well, and a window on the low round-trip times.
 
     Args:
-        choice: How paths are chosen. "came_back_well" (default): a path whose packets came back quickly and unmarked
-            again, else a random one, with one window for all paths; right for fabrics with many similar paths.
-            "window_each": the least full path, each with a window of its own; right for few paths of unequal rates.
-            Real hosts always use "window_each" (`pathweave perf`, the lab, the libfabric provider): set it to simulate
-            what they run.
+        choice: How paths are chosen. "came_back_well" (default): a path whose packets came back quickly again, else a
+            random one, with one window for all paths; right for fabrics with many similar paths. "window_each": the
+            least full path, each with a window of its own; right for few paths of unequal rates. Real hosts always use
+            "window_each" (`pathweave perf`, the lab, the libfabric provider): set it to simulate what they run.
         max_bdp: Largest window, in bandwidth-delay products; the first is two thirds of it. Four hops at 93 % of their
             rate queue by chance alone, and the window has to cover that. Default 1.5.
         target: Queueing delay at which the window stays as it is, in idle round-trip times; the time of two packets on
@@ -3811,8 +3810,8 @@ Pairs: TypeAlias = Literal["any", "inter-rack", "intra-site", "inter-site"]
 
 
 # How weave chooses paths.
-# "came_back_well": A path whose packets came back quickly and unmarked again, else a random one. One window for all
-#   paths, and no state for each path.
+# "came_back_well": A path whose packets came back quickly again, else a random one. One window for all paths, and no
+#   state for each path.
 # "window_each": The least full path. Each has a window of its own, which takes 32 bytes a path.
 PathChoice: TypeAlias = Literal["came_back_well", "window_each"]
 

@@ -4,7 +4,7 @@ import "uplot/dist/uPlot.min.css";
 import { save } from "./address";
 import type { Mark, Quantity, Span } from "./data";
 import { element } from "./dom";
-import { digits, show, unitOf } from "./format";
+import { digits, show, ticks, unitOf } from "./format";
 import { colour, css } from "./theme";
 
 export interface Axis { label: string; quantity: Quantity; log?: boolean; categories?: string[]; max?: number }
@@ -51,6 +51,8 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
   // Lines with x values of their own share an axis; null where one has no point.
   const data = tables.length === 1 ? tables[0] : uPlot.join(tables);
   const ys = spec.lines.map((l) => l.y);
+  // What there is to see, for tests: canvases tell nothing.
+  place.dataset.points = ys.map((y) => y.filter((v) => v != null).length).join(" ");
   const tops = spec.lines.map((l) => l.y.map((v, i) => (v == null ? null : v + (l.spread?.[i] ?? 0))));
   const plot = new uPlot({
     width: Math.max(260, parent.clientWidth - 30),
@@ -69,7 +71,7 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
         pointer.at = left === undefined || left < 0 ? undefined : u.posToVal(left, "x");
         showPointer();
       }],
-      setSelect: [(u) => { if (isTime(spec) && u.select.width > 0) zoomed([u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")]); }], drawAxes: [(u) => spec.lines.forEach((l, i) => drawSpread(u, l, l.colour ?? colour(i)))], draw: [(u) => { drawFaults(u, spec.faults ?? []); drawMarker(u, spec.marker?.()); }] },
+      setSelect: [(u) => { if (isTime(spec) && u.select.width > 0) zoomed([u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")]); }], drawAxes: [(u) => spec.lines.forEach((l, i) => drawSpread(u, l, l.colour ?? colour(i)))], draw: [(u) => { place.dataset.span = [u.scales.x, u.scales.y].flatMap(({ min, max }) => [min, max]).join(" "); drawFaults(u, spec.faults ?? []); drawMarker(u, spec.marker?.()); }] },
     series: [
       {
         label: spec.x.label,
@@ -264,7 +266,7 @@ function axis(side: Axis, values: (number | null)[][]): uPlot.Axis {
   if (side.log) {
     // Each label has its own unit.
     return { ...common, splits: (_u, _a, min, max) => logSplits(min, max), filter: (_, splits) => splits,
-      values: (_, splits) => splits.map((v) => show(side.quantity, v)) };
+      values: (u, splits, at) => roomy(u, at, splits, splits.map((v) => show(side.quantity, v))) };
   }
   const label = unit.name ? `${side.label} (${unit.name})` : side.label;
   return { ...common, label, values: (_, splits) => splits.map((v) => digits(v / unit.scale, 6)) };
@@ -292,12 +294,26 @@ export function logSplits(min: number, max: number): number[] {
       if (v >= min && v <= max) out.push(v);
     }
   }
-  return out;
+  // An axis of less than a factor of two has other values.
+  return out.length > 1 ? out : ticks(min, max, 4);
 }
 
 // Labels of categories, every n-th where they would touch.
 function thinned(u: uPlot, categories: string[], splits: number[]): string[] {
-  const room = Math.max(1, Math.floor(u.width / 80));
+  const longest = categories.reduce((most, name) => Math.max(most, name.length), 0);
+  const room = Math.max(1, Math.floor((u.width - 56) / Math.max(60, 6.8 * longest + 10)));
   const every = Math.ceil(categories.length / room);
   return splits.map((v) => (v % every === 0 ? categories[v] : ""));
+}
+
+// Labels of the horizontal axis that do not touch the one before.
+function roomy(u: uPlot, axis: number, splits: number[], texts: string[]): string[] {
+  if (axis !== 0) return texts;
+  let free = -Infinity;
+  return splits.map((v, i) => {
+    const at = u.valToPos(v, "x"), half = 3.6 * texts[i].length + 4;
+    if (at - half < free) return "";
+    free = at + half;
+    return texts[i];
+  });
 }

@@ -30,7 +30,7 @@ export interface Chart { kind: string; title: string; axis: string; quantity: Qu
 export interface Node { name: string; kind: "host" | "switch" | "middlebox"; tier: number }
 /** What the links of each row did in the whole run. A row is a link, or links that are drawn as one. */
 export interface Totals {
-  utilisation: number[]; busiest: number[] | null; tx_bytes: number[]; dropped: number[]; marked: number[]; pauses: number[]; paused_ns: number[];
+  utilisation: number[]; busiest: number[] | null; rate_bps: number[]; tx_bytes: number[]; dropped: number[]; marked: number[]; pauses: number[]; paused_ns: number[];
   max_queue_bytes: number[];
 }
 export interface Panel {
@@ -38,8 +38,16 @@ export interface Panel {
   first_owner: string; last_owner: string;
 }
 /** A large fabric: how many nodes each node and how many links each row stands for. Behind the rows of `from` and `to` come the cells. */
-export interface Blocks { nodes: number[]; links: number[]; panels: Panel[] }
-export interface Fabric { nodes: Node[]; totals: Totals; from: number[]; to: number[]; blocks: Blocks | null }
+export interface Blocks { nodes: number[]; links: number[]; panels: Panel[]; index: Index | null }
+/** Every node and link of it by name: a list a figure. `names` are runs of a text with a number behind, `row` the cell of a link. */
+export interface Index {
+  names: [string, number | null, number][]; block: number[]; from: number[]; to: number[]; row: number[];
+  rate_bps: number[]; utilisation: number[]; tx_bytes: number[]; max_queue_bytes: number[]; dropped: number[]; marked: number[];
+  pauses: number[]; paused_ns: number[];
+}
+/** A fault on a link, and when it was over. */
+export interface Outage { row: number; from_ns: number; until_ns: number | null }
+export interface Fabric { nodes: Node[]; totals: Totals; from: number[]; to: number[]; outages: Outage[]; blocks: Blocks | null }
 
 export interface PackedPlane { top: number; data: string }
 export interface WatchedCurve { kind: string; quantity: Quantity; span: Span; index: number; value: (number | null)[] }
@@ -63,7 +71,7 @@ export interface PausedLink {
 }
 /** Something broke or was repaired, with the first of what was concerned. */
 export interface Mark { time_ns: number; repair: boolean; on: string; count: number }
-export interface Job { job: number; name: string; group: number; start_ns: number; finish_ns: number | null; exposed_ns: number | null }
+export interface Job { job: number; name: string; group: number; start_ns: number; finish_ns: number | null; time_ns: number | null; exposed_ns: number | null }
 
 /** What hosts did: a list a figure; `row` is a place in `host`, `label` one in `labels`. */
 export interface Hosts {
@@ -89,7 +97,7 @@ export interface Step {
 }
 
 export interface Run {
-  name: string; simulated_ns: number; groups: string[]; schemes: string[];
+  name: string; colour: number; simulated_ns: number; groups: string[]; schemes: string[];
   cdfs: Cdf[]; charts: Chart[]; fabric: Fabric; frames: Frames; flows: Flows;
   pauses: { of: number; links: PausedLink[]; until_ns: number | null };
   jobs: { of: number; rows: Job[] };

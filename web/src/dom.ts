@@ -94,3 +94,10 @@ export function resize(c: HTMLCanvasElement, width: number, height: number): Can
   g.scale(ratio, ratio);
   return g;
 }
+
+/** As much of a name as has room on a canvas. */
+export function shortened(g: CanvasRenderingContext2D, name: string, room: number): string {
+  let text = name;
+  while (text.length > 2 && g.measureText(text).width > room) text = `${text.slice(0, -2)}\u2026`;
+  return text;
+}

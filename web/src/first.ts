@@ -4,7 +4,7 @@ import { runs } from "./data";
 import { comparing, sets, slowdownChart } from "./flows";
 import { element } from "./dom";
 import { faultWords } from "./overtime";
-import { css } from "./theme";
+import { colour } from "./theme";
 
 const KINDS = ["host_rate_bps", "link_utilisation_ratio", "queue_bytes"];
 
@@ -18,7 +18,7 @@ export function firstCurve(): void {
     figure.replaceChildren(element("figcaption", {}, found.title));
     chart(figure, {
       x: { label: "Time", quantity: "time_ns" }, y: { label: found.axis, quantity: found.quantity }, height: 250, faults: r.faults,
-      lines: [{ label: line.label, ...overTime(found.time_ns, line.value, found.span), colour: css("--c0"), width: 2.2 }],
+      lines: [{ label: line.label, ...overTime(found.time_ns, line.value, found.span), colour: colour(r.colour), width: 2.2 }],
     });
     if (r.faults.length) figure.append(element("p", { class: "note" }, `Upright lines: ${faultWords(r)}.`));
     return;

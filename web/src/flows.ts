@@ -6,7 +6,7 @@ import { show } from "./format";
 import { state } from "./state";
 import { colour } from "./theme";
 
-interface Set { label: string; index: number; summary: FlowSummary; cdf: Cdf | undefined }
+interface Set { label: string; index: number; colour: string; summary: FlowSummary; cdf: Cdf | undefined }
 
 export const comparing = runs.length > 1;
 const groupNames = (): string[] => {
@@ -20,7 +20,7 @@ export function sets(): Set[] {
     const measured = summaries[r].foreground ?? summaries[r].overall;
     const summary = group ? summaries[r].groups.find((g) => g.group === group) : measured;
     return summary
-      ? [{ label, index, summary, cdf: runs[r].cdfs.find((c) => c.group === group && c.measure === state.measure) }]
+      ? [{ label, index, colour: colour(comparing ? runs[r].colour : (runs[r].colour + index) % 8), summary, cdf: runs[r].cdfs.find((c) => c.group === group && c.measure === state.measure) }]
       : [];
   };
   if (comparing) return runs.flatMap((run, r) => of(r, state.group, run.name, r));
@@ -58,7 +58,7 @@ export function slowdownChart(box: HTMLElement, shown: Set[], height?: number): 
     label: `${s.label} ${p.toUpperCase()}`,
     x: tops.map((_, i) => i),
     y: tops.map((top) => s.summary.by_size.find((b) => b.up_to_bytes === top)?.slowdown[p] ?? null),
-    colour: colour(s.index), dash, points: true, width: dash ? 1.4 : 2,
+    colour: s.colour, dash, points: true, width: dash ? 1.4 : 2,
   })));
   const values = lines.flatMap((l) => l.y).filter((v): v is number => v != null && v > 0);
   chart(box, {
@@ -81,7 +81,7 @@ function distribution(cards: HTMLElement, redraw: () => void): void {
   chart(box, {
     x: { label: title, quantity, log },
     y: { label: "Fraction of flows", quantity: "plain", max: 1.02 },
-    lines: shown.map((s) => ({ label: s.label, x: s.cdf!.value, y: s.cdf!.fraction, colour: colour(s.index),
+    lines: shown.map((s) => ({ label: s.label, x: s.cdf!.value, y: s.cdf!.fraction, colour: s.colour,
       dash: Math.floor(s.index / 8), holds: "after" as const, width: 2 })),
   });
 }

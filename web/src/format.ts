@@ -25,3 +25,27 @@ export function show(quantity: Quantity, v: number | null | undefined): string {
   const unit = unitOf(quantity, v);
   return (digits(v / unit.scale) + " " + unit.name).trim();
 }
+
+/** Round values from `from` to `to`, `most` at most: 1, 2 or 5 times a power of ten apart. */
+export function ticks(from: number, to: number, most: number): number[] {
+  const raw = (to - from) / Math.max(1, most);
+  if (!(raw > 0)) return [];
+  const unit = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((lead) => lead * unit).find((s) => s >= raw * 0.999)!;
+  const first = Math.ceil(from / step - 1e-6), last = Math.floor(to / step + 1e-6);
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => (first + i) * step);
+}
+
+/** Round instants with their labels, for a picture with room for so many. */
+export function instants(from: number, to: number, most: number): { at: number; label: string }[] {
+  const unit = unitOf("time_ns", to);
+  return ticks(from, to, most).map((at) => ({ at, label: `${digits(at / unit.scale, 6)} ${unit.name}` }));
+}
+
+/** How a label of this width is set at a place so that it stays between two others. */
+export const anchor = (at: number, width: number, low: number, high: number): "start" | "middle" | "end" =>
+  (at - width / 2 < low ? "start" : at + width / 2 > high ? "end" : "middle");
+/** The same for a canvas. */
+export const canvasAnchor = (side: "start" | "middle" | "end"): CanvasTextAlign => (side === "middle" ? "center" : side);
+/** Width of a label of an SVG, about. */
+export const wide = (text: string): number => 6.8 * text.length;

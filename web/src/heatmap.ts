@@ -1,8 +1,8 @@
 // Rows over time on a canvas.
 import { onZoom, pointAt, pointerLine, setZoom, zoom } from "./chart";
 import type { Mark } from "./data";
-import { element, tip } from "./dom";
-import { digits, unitOf } from "./format";
+import { element, shortened, tip } from "./dom";
+import { anchor, canvasAnchor, instants } from "./format";
 import { css, heat } from "./theme";
 
 interface Spec {
@@ -16,12 +16,13 @@ interface Spec {
   faults: Mark[];
 }
 
+const FONT = "11px system-ui, sans-serif";
+
 /** Draws it and returns how to draw it again. */
 export function heatmap(parent: HTMLElement, width: number, spec: Spec): () => void {
   const { times, rows } = spec, n = times.length;
   const side = Math.max(1, Math.min(14, Math.floor(360 / rows.length)));
-  const named = side >= 11, left = named ? 120 : 12, bottom = 26;
-  const inner = Math.max(50, width - left - 12), height = rows.length * side;
+  const named = side >= 11, bottom = 26, height = rows.length * side;
   const picture = element("canvas", { tabindex: 0, role: "application", "aria-label": `${spec.label}. Arrow keys up and down choose a row, plus and minus zoom.` });
   const ratio = Math.min(devicePixelRatio || 1, 2);
   [picture.width, picture.height] = [width * ratio, (height + bottom) * ratio];
@@ -29,6 +30,10 @@ export function heatmap(parent: HTMLElement, width: number, spec: Spec): () => v
   picture.style.height = height + bottom + "px";
   const g = picture.getContext("2d")!;
   g.scale(ratio, ratio);
+  g.font = FONT;
+  const longest = rows.reduce((most, row) => Math.max(most, g.measureText(row.name).width), 0);
+  const left = named ? Math.min(Math.max(60, longest + 8), width * 0.4) : 12, inner = Math.max(50, width - left - 12);
+  const names = rows.map((row) => shortened(g, row.name, left - 6));
   const part = (): [number, number] => zoom.part ?? [0, times[n - 1]];
   const x = (ns: number) => left + ((ns - part()[0]) / (part()[1] - part()[0])) * inner;
   const time = (px: number) => part()[0] + ((px - left) / inner) * (part()[1] - part()[0]);
@@ -68,14 +73,13 @@ export function heatmap(parent: HTMLElement, width: number, spec: Spec): () => v
     if (at >= 0) g.strokeRect(edge(at - 1), 0, Math.max(2, edge(at) - edge(at - 1)), height);
     if (chosen >= 0) g.strokeRect(left, chosen * side - 1, inner, side + 2);
     g.restore();
-    g.font = "11px system-ui, sans-serif";
+    g.font = FONT;
     g.fillStyle = css("--soft");
     g.textBaseline = "middle";
-    if (named) rows.forEach((row, r) => g.fillText(row.name, 0, (r + 0.5) * side, left - 6));
-    const unit = unitOf("time_ns", to);
-    for (let k = 0; k <= 4; k++) {
-      g.textAlign = k === 0 ? "left" : k === 4 ? "right" : "center";
-      g.fillText(`${digits((from + ((to - from) * k) / 4) / unit.scale, 4)} ${unit.name}`, left + (inner * k) / 4, height + 14);
+    if (named) names.forEach((name, r) => g.fillText(name, 0, (r + 0.5) * side));
+    for (const { at, label } of instants(from, to, inner / 90)) {
+      g.textAlign = canvasAnchor(anchor(x(at), g.measureText(label).width, left, width));
+      g.fillText(label, x(at), height + 14);
     }
     g.textAlign = "left";
   };

@@ -3,7 +3,7 @@ import { save } from "./address";
 import { onZoom, pointAt, pointerLine, setZoom, zoom } from "./chart";
 import { button, card, element, resize, table, tip } from "./dom";
 import { later } from "./chart";
-import { digits, show, unitOf } from "./format";
+import { anchor, canvasAnchor, digits, instants, show } from "./format";
 import { run, select, state } from "./state";
 import { colour, css } from "./theme";
 
@@ -77,14 +77,13 @@ export function hostTimeline(cards: HTMLElement): void {
       g.clearRect(0, 0, width, height);
       g.font = "11px system-ui, sans-serif";
       g.textBaseline = "middle";
-      const [from, to] = part(), unit = unitOf("time_ns", to), ticks = width < 600 ? 2 : 5;
-      for (let k = 0; k <= ticks; k++) {
-        const at = from + ((to - from) * k) / ticks;
+      const [from, to] = part();
+      for (const { at, label } of instants(from, to, (width - gutter) / 110)) {
         g.strokeStyle = css("--grid");
         g.beginPath(); g.moveTo(x(at), 16); g.lineTo(x(at), height); g.stroke();
         g.fillStyle = css("--soft");
-        g.textAlign = k === 0 ? "left" : k === ticks ? "right" : "center";
-        g.fillText(`${digits(at / unit.scale, 4)} ${unit.name}`, x(at), 8);
+        g.textAlign = canvasAnchor(anchor(x(at), g.measureText(label).width, gutter, width));
+        g.fillText(label, x(at), 8);
       }
       g.textAlign = "left";
       h.name.forEach((name, row) => {

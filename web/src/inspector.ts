@@ -5,6 +5,7 @@ import { button, card, element, table } from "./dom";
 import { digits, show } from "./format";
 import { linksOf, metrics, metricsOf, on, planeOf, rowName, run, select, state, values } from "./state";
 import { colour } from "./theme";
+import { linkName, namesOf } from "./topology/names";
 import type uPlot from "uplot";
 
 let plots: uPlot[] = [];
@@ -22,6 +23,8 @@ export function inspector(cards: HTMLElement): void {
     const s = state.selected;
     if (!s) body.append(element("p", { class: "note" }, "Nothing yet: choose a link, a node or a flow in a picture, or find a name above the topology."));
     else if (s.kind === "row") row(body, s.row);
+    else if (s.kind === "link") link(body, s.link);
+    else if (s.kind === "member") member(body, s.node);
     else if (s.kind === "node") node(body, s.node);
     else flow(body, s.index);
     if (s) body.prepend(button("Choose nothing", () => select(null), { class: "close" }));
@@ -54,7 +57,7 @@ function row(body: HTMLElement, row: number): void {
     ? [["links", show("count", linksOf(r.fabric, row))], ["busy, mean", show("percent", t.utilisation[row])], ["busy, the busiest", show("percent", t.busiest[row])]]
     : [["busy", show("percent", t.utilisation[row])]];
   facts(body, [
-    ...busy, ["sent", show("bytes", t.tx_bytes[row])],
+    ...busy, [t.busiest ? "rate, together" : "rate", show("rate_bps", t.rate_bps[row])], ["sent", show("bytes", t.tx_bytes[row])],
     ["largest queue", show("bytes", t.max_queue_bytes[row])], ["drops", show("count", t.dropped[row])],
     ["ECN marks", show("count", t.marked[row])], ["pauses", show("count", t.pauses[row])], ["paused for", show("time_ns", t.paused_ns[row])],
   ]);
@@ -71,6 +74,35 @@ function row(body: HTMLElement, row: number): void {
   });
   if (charts.length) series(body, charts);
   else body.append(element("p", { class: "note" }, "No series of it was recorded."));
+}
+
+// A link of a large fabric: its figures; series there are of its cell.
+function link(body: HTMLElement, link: number): void {
+  const r = run(), index = r.fabric.blocks!.index!, cell = index.row[link], many = linksOf(r.fabric, cell);
+  title(body, linkName(index, link));
+  facts(body, [
+    ["busy", show("percent", index.utilisation[link])], ["rate", show("rate_bps", index.rate_bps[link])], ["sent", show("bytes", index.tx_bytes[link])],
+    ["largest queue", show("bytes", index.max_queue_bytes[link])], ["drops", show("count", index.dropped[link])],
+    ["ECN marks", show("count", index.marked[link])], ["pauses", show("count", index.pauses[link])], ["paused for", show("time_ns", index.paused_ns[link])],
+  ]);
+  body.append(element("p", {}, ...[index.from[link], index.to[link]].map((n) => button(namesOf(index)[n], () => select({ kind: "member", node: n }), { class: "link" }))));
+  const what = many > 1 ? `Over time there are values of its cell only, which it shares with ${many - 1} others: ` : "Over time: ";
+  body.append(element("p", { class: "note" }, what, button(rowName(r.fabric, cell), () => select({ kind: "row", row: cell }), { class: "link" })));
+}
+
+// A node of a large fabric, with all its links.
+function member(body: HTMLElement, node: number): void {
+  const r = run(), index = r.fabric.blocks!.index!, block = r.fabric.nodes[index.block[node]];
+  title(body, `${namesOf(index)[node]} (${block.kind === "host" ? "host" : `${block.kind}, tier ${block.tier}`})`);
+  body.append(element("p", { class: "note" }, "In the picture it is in ", button(block.name, () => select({ kind: "node", node: index.block[node] }), { class: "link" }), "."));
+  const links = index.from.map((_, l) => l).filter((l) => index.from[l] === node || index.to[l] === node);
+  const most = links.sort((a, b) => index.utilisation[b] - index.utilisation[a]).slice(0, 64);
+  body.append(table(["Link", "Busy", "Largest queue", "Drops", "Pauses"], most.map((l) => ({
+    cells: [linkName(index, l), show("percent", index.utilisation[l]), show("bytes", index.max_queue_bytes[l]), show("count", index.dropped[l]), show("count", index.pauses[l])],
+    choose: () => select({ kind: "link", link: l }),
+  }))));
+  if (links.length > most.length) body.append(element("p", { class: "note" }, `${links.length - most.length} more links.`));
+  if (block.kind === "host") flowsOf(body, node);
 }
 
 function node(body: HTMLElement, node: number): void {

@@ -2,11 +2,11 @@
 import { summaries } from "./data";
 import { later, logSplits } from "./chart";
 import { canvas, card, choice, element, svg, table, tip } from "./dom";
-import { digits, show, unitOf } from "./format";
+import { anchor, digits, instants, show, ticks, unitOf, wide } from "./format";
 import { run, select, state } from "./state";
 import { colour, css } from "./theme";
 
-const LEFT = 150, BAR = 20, GAP = 6;
+const BAR = 20, GAP = 6;
 // Collectives in the table.
 const MOST = 12;
 
@@ -44,23 +44,23 @@ export function waterfall(cards: HTMLElement): void {
     return element("span", {}, square, names.includes(part) ? `exposed ${part}` : part);
   })));
   later(() => {
-    const width = Math.max(360, box.clientWidth - 30), high = iterations.length <= 24 ? BAR : 8, height = iterations.length * (high + GAP);
-    const most = Math.max(...iterations.map((i) => i.time_ns), 1), unit = unitOf("time_ns", most);
-    const x = (ns: number) => LEFT + (ns / most) * (width - LEFT - 10);
+    const width = Math.max(280, box.clientWidth - 30), left = width < 520 ? 120 : 150, high = iterations.length <= 24 ? BAR : 8, height = iterations.length * (high + GAP);
+    const most = Math.max(...iterations.map((i) => i.time_ns), 1);
+    const x = (ns: number) => left + (ns / most) * (width - left - 10);
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height + 24}`, role: "img", "aria-label": "Time of iterations by what it went to" });
     const text = (at: number, y: number, words: string, anchor: string) => {
       const t = svg("text", { x: at, y, "text-anchor": anchor });
       t.textContent = words;
       picture.append(t);
     };
-    for (let k = 0; k <= 4; k++) {
-      const at = x((most * k) / 4);
-      picture.append(svg("line", { x1: at, y1: 0, x2: at, y2: height, stroke: css("--grid") }));
-      text(at, height + 18, `${digits((most * k) / 4 / unit.scale, 3)} ${unit.name}`, k === 4 ? "end" : "middle");
+    for (const { at, label } of instants(0, most, (width - left) / 80)) {
+      picture.append(svg("line", { x1: x(at), y1: 0, x2: x(at), y2: height, stroke: css("--grid") }));
+      const side = anchor(x(at), wide(label), 0, width);
+      text(side === "end" ? width : x(at), height + 18, label, side);
     }
     iterations.forEach((iteration, i) => {
       const y = i * (high + GAP);
-      if (high >= 12) text(0, y + high / 2 + 4, iteration.name.length > 22 ? `…${iteration.name.slice(-21)}` : iteration.name, "start");
+      if (high >= 12) text(0, y + high / 2 + 4, iteration.name.length > left / 7 ? `…${iteration.name.slice(1 - Math.floor(left / 7))}` : iteration.name, "start");
       let from = 0;
       const add = (part: string, ns: number) => {
         if (ns <= 0) return;
@@ -95,13 +95,13 @@ export function criticalPath(cards: HTMLElement): void {
     const names = [...new Set(steps.map((step) => step.activity))];
     const hue = (activity: string) => (activity === "wait" ? css("--grid") : colour(names.indexOf(activity)));
     const from = steps[0].start_ns, to = Math.max(...steps.map((step) => step.finish_ns), from + 1);
-    const width = Math.max(360, box.clientWidth - 30), x = (ns: number) => 4 + ((ns - from) / (to - from)) * (width - 8);
+    const width = Math.max(280, box.clientWidth - 30), x = (ns: number) => 4 + ((ns - from) / (to - from)) * (width - 8);
     const picture = svg("svg", { viewBox: `0 0 ${width} 84`, role: "img", "aria-label": "Critical path over time" });
-    const unit = unitOf("time_ns", to);
-    for (let k = 0; k <= 4; k++) {
-      const ns = from + ((to - from) * k) / 4, label = svg("text", { x: x(ns), y: 80, "text-anchor": k === 0 ? "start" : k === 4 ? "end" : "middle" });
-      label.textContent = `${digits(ns / unit.scale, 4)} ${unit.name}`;
-      picture.append(svg("line", { x1: x(ns), y1: 0, x2: x(ns), y2: 64, stroke: css("--grid") }), label);
+    for (const { at, label } of instants(from, to, width / 90)) {
+      const side = anchor(x(at), wide(label), 0, width);
+      const text = svg("text", { x: side === "start" ? 0 : side === "end" ? width : x(at), y: 80, "text-anchor": side });
+      text.textContent = label;
+      picture.append(svg("line", { x1: x(at), y1: 0, x2: x(at), y2: 64, stroke: css("--grid") }), text);
     }
     const said = element("p", { class: "note", "aria-live": "polite" });
     for (const step of steps) {
@@ -135,7 +135,7 @@ export function collectives(cards: HTMLElement): void {
     const box = card(cards, "Bus bandwidth of collectives", `${part}. Size and bus bandwidth as nccl-tests define them, over the mean time of the ranks, so that it can be held against the rate of a host's link.`);
     later(() => scatterOf(box, shown));
   }
-  const box = card(cards, "Exposed collectives", `${part}; here the first ${Math.min(MOST, c.kind.length)}. Exposed is the mean over ranks. collectives.parquet has all.`);
+  const box = card(cards, "Exposed collectives", `${part}; here the first ${Math.min(MOST, c.kind.length)}. Exposed is the mean over ranks. collectives.parquet has all.`, true);
   const rows = c.kind.slice(0, MOST).map((kind, i) => ({
     cells: [c.layer[i] ? `${kind}, ${c.layer[i]}` : kind, show("count", c.ranks[i]), c.size_bytes[i] == null ? "-" : show("bytes", c.size_bytes[i]!), show("time_ns", c.exposed_ns[i]),
       `${c.last_to_start[i]}, ${show("time_ns", c.spread_ns[i])} after the first`, c.slowest_flow[i] == null ? "-" : `flow ${c.slowest_flow[i]}`],
@@ -150,7 +150,7 @@ function scatterOf(box: HTMLElement, shown: number[]): void {
   const [image, g] = canvas(width, height, "Size and bus bandwidth of collectives");
   const sizes = shown.map((i) => c.size_bytes[i]!), rates = shown.map((i) => c.bus_bandwidth_bps[i]!);
   const extent = (of: number[]): [number, number] => [of.reduce((a, b) => Math.min(a, b)) / 1.5, of.reduce((a, b) => Math.max(a, b)) * 1.5];
-  const [x0, x1] = extent(sizes), most = rates.reduce((a, b) => Math.max(a, b)) * 1.05;
+  const [x0, x1] = extent(sizes), most = rates.reduce((a, b) => Math.max(a, b)) * 1.05, unit = unitOf("rate_bps", most);
   const x = (v: number) => left + (Math.log(v / x0) / Math.log(x1 / x0)) * (width - left - right);
   const y = (v: number) => height - bottom - (v / most) * (height - bottom - top);
   g.font = "12px system-ui, sans-serif";
@@ -167,9 +167,9 @@ function scatterOf(box: HTMLElement, shown: number[]): void {
     free = x(v) + half;
   }
   g.textAlign = "right";
-  for (let k = 0; k <= 4; k++) {
-    line(left, y((most * k) / 4), width - right, y((most * k) / 4));
-    g.fillText(show("rate_bps", (most * k) / 4), left - 6, y((most * k) / 4) + 4);
+  for (const rate of ticks(0, most, 5)) {
+    line(left, y(rate), width - right, y(rate));
+    g.fillText(`${digits(rate / unit.scale, 6)} ${unit.name}`, left - 6, y(rate) + 4);
   }
   g.fillText("Size of the collective", width - right, height - 4);
   for (const i of shown) {

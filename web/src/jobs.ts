@@ -1,31 +1,36 @@
 // Jobs and events over time.
 import { card, element, svg, tip } from "./dom";
 import { later } from "./chart";
-import { digits, show, unitOf } from "./format";
+import { anchor, instants, show, wide } from "./format";
 import { run, select } from "./state";
 import { colour, css } from "./theme";
 
-const LEFT = 170;
+
+// As much of a name as there is room for.
+const cut = (name: string, room: number): string => {
+  const most = Math.floor(room / 7);
+  return name.length > most ? name.slice(0, most - 1) + "…" : name;
+};
 
 // A picture with a time axis below it; `x` of nanoseconds.
-function frame(box: HTMLElement, height: number, end: number, label: string): { picture: SVGElement; x: (ns: number) => number; text: (x: number, y: number, content: string, anchor?: string) => SVGElement; width: number } {
-  const width = Math.max(360, box.clientWidth - 30);
+interface Frame { picture: SVGElement; x: (ns: number) => number; text: (x: number, y: number, content: string, anchor?: string) => SVGElement; width: number; left: number }
+function frame(box: HTMLElement, height: number, end: number, label: string): Frame {
+  const width = Math.max(280, box.clientWidth - 30), left = width < 520 ? 130 : 170;
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height + 30}`, role: "img", "aria-label": label });
-  const x = (ns: number) => LEFT + (ns / (end || 1)) * (width - LEFT - 10);
+  const x = (ns: number) => left + (ns / (end || 1)) * (width - left - 10);
   const text = (at: number, y: number, content: string, anchor = "start") => {
     const t = svg("text", { x: at, y, "text-anchor": anchor });
     t.textContent = content;
     picture.append(t);
     return t;
   };
-  const unit = unitOf("time_ns", end);
-  for (let k = 0; k <= 4; k++) {
-    const at = x((end * k) / 4);
-    picture.append(svg("line", { x1: at, y1: 0, x2: at, y2: height, stroke: css("--grid") }));
-    text(at, height + 20, `${digits((k * end) / 4 / unit.scale, 3)} ${unit.name}`, k === 4 ? "end" : "middle");
+  for (const { at, label } of instants(0, end, (width - left) / 80)) {
+    picture.append(svg("line", { x1: x(at), y1: 0, x2: x(at), y2: height, stroke: css("--grid") }));
+    const side = anchor(x(at), wide(label), 0, width);
+    text(side === "end" ? width : x(at), height + 20, label, side);
   }
   box.append(picture);
-  return { picture, x, text, width };
+  return { picture, x, text, width, left };
 }
 
 export function jobs(cards: HTMLElement): void {
@@ -39,16 +44,18 @@ export function jobs(cards: HTMLElement): void {
     const high = rows.length <= 40 ? 18 : Math.max(2, Math.floor(720 / rows.length));
     const lanes = rows.map((job) => flowsOf(job.job).sort((a, b) => f.start_ns[a] - f.start_ns[b]));
     const height = lanes.reduce((sum, lane) => sum + high + (lane.length ? Math.min(lane.length, 80) * 2 + 6 : 0), 0);
-    const { picture, x, text } = frame(box, height, r.simulated_ns, "Jobs over time");
+    const { picture, x, text, left } = frame(box, height, r.simulated_ns, "Jobs over time");
     let y = 0;
     rows.forEach((job, i) => {
       const until = job.finish_ns ?? r.simulated_ns;
       const bar = svg("rect", { x: x(job.start_ns), y: y + 1, width: Math.max(1, x(until) - x(job.start_ns)), height: Math.max(1, high - 2), fill: colour(job.group), class: job.finish_ns == null ? "unfinished" : "" });
       if (job.finish_ns == null) bar.setAttribute("stroke-dasharray", "3 3"), bar.setAttribute("stroke", css("--text")), bar.setAttribute("fill-opacity", "0.35");
-      tip(bar, () => `${job.name}: ${show("time_ns", job.start_ns)} to ${job.finish_ns == null ? "beyond the end" : show("time_ns", job.finish_ns)}\ntook ${show("time_ns", until - job.start_ns)}`
+      const took = job.time_ns ?? until - job.start_ns, overlap = until - job.start_ns - took;
+      tip(bar, () => `${job.name}: ${show("time_ns", job.start_ns)} to ${job.finish_ns == null ? "beyond the end" : show("time_ns", job.finish_ns)}\ntook ${show("time_ns", took)}`
+        + (overlap > 1e-4 * took ? ` and ${show("time_ns", overlap)} beside the one before it` : "")
         + (job.exposed_ns == null ? "" : `, ${show("time_ns", job.exposed_ns)} of it communication that no computation hid`));
       picture.append(bar);
-      if (high >= 12) text(0, y + high / 2 + 4, job.name.length > 24 ? job.name.slice(0, 23) + "…" : job.name);
+      if (high >= 12) text(0, y + high / 2 + 4, cut(job.name, left));
       y += high;
       const lane = lanes[i];
       if (!lane.length) return;
@@ -80,16 +87,16 @@ export function events(cards: HTMLElement): void {
   if (!rows.length) return;
   later(() => {
     const strip = 40, gap = 12, intervals = rows[0].counts.length;
-    const { picture, x, text, width } = frame(box, rows.length * (strip + gap), intervals * interval_ns, "Events over time");
+    const { picture, x, text, width, left } = frame(box, rows.length * (strip + gap), intervals * interval_ns, "Events over time");
     rows.forEach((row, r) => {
       const base = r * (strip + gap) + strip, most = Math.max(...row.counts);
       text(0, base - 22, names[row.kind] ?? row.kind).setAttribute("class", "strong");
-      text(0, base - 6, `${show("count", row.total)}, at most ${show("count", most)}`);
-      picture.append(svg("line", { x1: LEFT, y1: base, x2: width - 10, y2: base, stroke: css("--line") }));
+      text(0, base - 6, cut(`${show("count", row.total)}, at most ${show("count", most)}`, left));
+      picture.append(svg("line", { x1: left, y1: base, x2: width - 10, y2: base, stroke: css("--line") }));
       row.counts.forEach((n, i) => {
         if (!n) return;
         const h = Math.max(2, (n / most) * strip);
-        const bar = svg("rect", { x: x(i * interval_ns), y: base - h, width: Math.max(1, x(interval_ns) - LEFT - 0.6), height: h, fill: colour(r) });
+        const bar = svg("rect", { x: x(i * interval_ns), y: base - h, width: Math.max(1, x(interval_ns) - left - 0.6), height: h, fill: colour(r) });
         tip(bar, () => `${show("count", n)} from ${show("time_ns", i * interval_ns)}`);
         picture.append(bar);
       });

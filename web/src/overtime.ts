@@ -17,7 +17,7 @@ export function overlays(cards: HTMLElement): void {
     const lines = runs.flatMap((r, i) => {
       const c = r.charts.find((other) => other.kind === kind.kind);
       const a = c?.curves.find((curve) => curve.aggregate);
-      return c && a ? [{ label: `${r.name}: ${a.label}`, ...along(c.time_ns, a.value, c.span), colour: colour(i), dash: Math.floor(i / 8) }] : [];
+      return c && a ? [{ label: `${r.name}: ${a.label}`, ...along(c.time_ns, a.value, c.span), colour: colour(r.colour), dash: Math.floor(i / 8) }] : [];
     });
     chart(card(cards, kind.title), { x: { label: "Time", quantity: "time_ns" }, y: { label: kind.axis, quantity: kind.quantity }, lines });
   }

@@ -1,7 +1,7 @@
 // What is chosen on the page. Parts that depend on it ask to be told.
 import { save } from "./address";
 import { zoom } from "./chart";
-import { Plane, runs, type Fabric, type Run } from "./data";
+import { Plane, runs, type Fabric, type Outage, type Run } from "./data";
 import type { Quantity } from "./data";
 import { show } from "./format";
 import { diverging, heat } from "./theme";
@@ -10,6 +10,9 @@ export type Metric = "utilisation" | "busiest" | "queue" | "dropped" | "paused";
 export type Selection =
   | { kind: "row"; row: number }
   | { kind: "node"; node: number }
+  /** A node and a link of a large fabric, which are drawn as parts of a block and of a cell. */
+  | { kind: "member"; node: number }
+  | { kind: "link"; link: number }
   | { kind: "flow"; index: number };
 
 export const state = {
@@ -42,7 +45,8 @@ export const run = (): Run => runs[state.run];
 /** What is not as the page opens, for its address. */
 export function written(): [string, string][] {
   const s = state.selected;
-  const chosen = s?.kind === "flow" ? `flow:${run().flows.flow[s.index]}` : s?.kind === "node" ? `node:${s.node}` : s ? `row:${s.row}` : "";
+  const chosen = s?.kind === "flow" ? `flow:${run().flows.flow[s.index]}` : s?.kind === "node" || s?.kind === "member" ? `${s.kind}:${s.node}`
+    : s?.kind === "link" ? `link:${s.link}` : s ? `row:${s.row}` : "";
   const all: [string, string, string][] = [
     ["run", String(state.run), "0"], ["group", state.group, ""], ["of", state.measure, "fct_ns"], ["against", String(state.against), "-1"], ["colour", state.metric, "utilisation"],
     ["at", String(state.instant), "-1"], ["chosen", chosen, ""], ["activity", state.activity == null ? "" : String(state.activity), ""], ["time", zoom.part?.map((t) => Math.round(t)).join("-") ?? "", ""],
@@ -68,11 +72,21 @@ export function readIn(choices: URLSearchParams): void {
   const exists = (most: number) => Number.isInteger(n) && n >= 0 && n < most;
   state.selected = kind === "flow" && index >= 0 ? { kind, index }
     : kind === "node" && exists(r.fabric.nodes.length) ? { kind, node: n }
+    : kind === "member" && exists(r.fabric.blocks?.index?.block.length ?? 0) ? { kind, node: n }
+    : kind === "link" && exists(r.fabric.blocks?.index?.row.length ?? 0) ? { kind, link: n }
     : kind === "row" && exists(rows(r.fabric)) ? { kind, row: n } : null;
   const bar = number("activity", r.hosts.bars.row.length, -1);
   state.activity = bar < 0 ? null : bar;
   const [from, to] = (choices.get("time") ?? "").split("-").map(Number);
   zoom.part = from >= 0 && to > from ? [from, to] : undefined;
+}
+
+/** What of the picture is chosen: of a node and a link of a large fabric the block and the cell. */
+export function drawn(): Selection | null {
+  const s = state.selected, index = run().fabric.blocks?.index;
+  if (s?.kind === "member" && index) return { kind: "node", node: index.block[s.node] };
+  if (s?.kind === "link" && index) return { kind: "row", row: index.row[s.link] };
+  return s;
 }
 
 export function select(selection: Selection | null): void {
@@ -128,8 +142,18 @@ export function shown(): { at: (row: number) => number; top: number; colour: (pa
   return { at, top, colour: diverging };
 }
 
+/** Faults on a row at the instant that is shown, or in the whole run. */
+export function outages(row: number): Outage[] {
+  const r = run(), at = state.instant < 0 || against() ? undefined : r.frames.time_ns[state.instant];
+  return r.fabric.outages.filter((o) => o.row === row && (at === undefined || (o.from_ns <= at && (o.until_ns == null || o.until_ns > at))));
+}
+const outageWords = (row: number): string => outages(row).slice(0, 3).map((o) =>
+  `; a fault on it from ${show("time_ns", o.from_ns)} ${o.until_ns == null ? "on" : `to ${show("time_ns", o.until_ns)}`}`).join("");
+
 /** The value of a row in words; of several links their mean and the busiest. */
-export function told(row: number): string {
+export const told = (row: number): string => figureOf(row) + outageWords(row);
+
+function figureOf(row: number): string {
   const { fabric } = run(), links = linksOf(fabric, row), own = said(shown().at(row));
   if (links === 1 || against() || (state.metric !== "utilisation" && state.metric !== "busiest")) return links === 1 ? own : `${own} (${show("count", links)} links)`;
   const [mean, most] = (["utilisation", "busiest"] as const).map((m) => show("percent", values(run(), m).at(row)));

@@ -19,10 +19,11 @@ export const open = (t, file, colorScheme = "light") =>
 /** The same on a screen as narrow as a phone's. */
 export const openNarrow = (t, file) => openAt(t, pathToFileURL(join(REPORTS, file)).href, "light", 390, /^(file|data):/);
 
-/** Opens the page at `url`, which may ask for what `allowed` fits. */
-export async function openAt(t, url, colorScheme, width, allowed) {
+/** Opens the page at `url`, which may ask for what `allowed` fits; `first` runs before anything of the page does. */
+export async function openAt(t, url, colorScheme, width, allowed, first) {
   const context = await browser.newContext({ colorScheme, viewport: { width, height: 1000 } });
   const page = await context.newPage();
+  if (first) await page.addInitScript(first);
   const faults = [];
   page.on("pageerror", (e) => faults.push(e.message));
   page.on("console", (m) => { if (m.type() === "error") faults.push(m.text()); });
@@ -34,7 +35,7 @@ export async function openAt(t, url, colorScheme, width, allowed) {
   });
   await page.goto(url);
   // A landing page has no script.
-  await page.waitForSelector("html[data-drawn], .landing");
+  await page.waitForSelector("html[data-drawn], .landing, main.plan, body > h1");
   return page;
 }
 

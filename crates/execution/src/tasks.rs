@@ -258,6 +258,7 @@ impl Tasks {
             name: job.name.clone(),
             group: job.group.0,
             start_ps: self.progress.job_begin(JobId(number)).map_or(earliest[number as usize], Time::as_ps),
+            before_ps: job.follows.and_then(|before| self.progress.job_end(before)).map(Time::as_ps),
             finish_ps: self.progress.job_end(JobId(number)).map(Time::as_ps),
             compute_ps: spans.span(JobId(number)).as_ps(),
             size_bytes: job.measure.map(|measure| measure.size.get()),

@@ -6,7 +6,7 @@
 //! | `PATHWEAVE_PROTECTION` | `encrypt` (default), `auth-only` or `insecure`; the last needs no key |
 //! | `PATHWEAVE_IFACE`, `PATHWEAVE_ADDRESS` | the network interface, by name or by one of its addresses; several with commas |
 //! | `PATHWEAVE_PATHS` | paths of each connection, 1 to 256; 32 unless said otherwise, and on loopback, which is one path, 1 |
-//! | `PATHWEAVE_SCHEME` | transport scheme; `udmp` unless said otherwise |
+//! | `PATHWEAVE_SCHEME` | transport scheme; `weave` unless said otherwise |
 //! | `PATHWEAVE_LINE_RATE` | rate of the interfaces together, as `25Gbps`; what the system says of them unless given |
 //! | `PATHWEAVE_MTU` | bytes of a packet on the link, IP header included; the interface's unless given |
 //! | `PATHWEAVE_PORTS` | UDP ports to listen on, as `18500-18600`; any free one unless given |

@@ -109,7 +109,7 @@ fn values(of: Of, which: &Which<'_>, run: &RunResult) -> Option<Vec<f64>> {
         Of::Held => totals().map(|totals| totals.held_bytes).collect(),
         Of::JobTime => {
             let jobs = run.jobs.iter().filter(|job| of_group(job.group) && measured(job.group));
-            jobs.map(|job| Some((job.finish_ps? - job.start_ps) as f64 / 1e3)).collect()
+            jobs.map(|job| Some(job.completion_ps()? as f64 / 1e3)).collect()
         }
         Of::Queue => Some(run.links.iter().map(|link| link.max_queue_bytes as f64).collect()),
         Of::AckShare => ack_share(run).map(|share| vec![share]),

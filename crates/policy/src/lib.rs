@@ -5,7 +5,8 @@
 //! [`Policy::on_sent`] only if the packet really left, and hands the [`Memo`] back with the feedback on it.
 //!
 //! - [`PolicyConfig`] is the factory, [`AnyPolicy`] what it makes; [`registry`] says how to add one.
-//! - [`Udmp`], [`MpRdma`], [`Reps`] and [`laps`] decide rate and path together; the first two share [`ack_clock`] and [`ooo`].
+//! - Eight policies decide rate and path together: [`Udmp`], [`MpRdma`], [`Mrc`], [`Dlbf`], [`Reps`], [`Reflex`], [`laps`] and [`Weave`].
+//!   The first two share [`ack_clock`] and [`ooo`].
 //! - [`cc`] holds congestion controls and [`picker`] path pickers, which `Split` pairs freely.
 //! - [`Scheme`] is a policy with loss recovery, acknowledgements and queue pairs; [`schemes()`] names them.
 //! - [`credit`] holds what receivers grant their senders, where a scheme has that.

@@ -352,7 +352,7 @@ pub const JOBS: &[Column<JobRecord>] = &[
     nullable(
         "completion_ns",
         "ns",
-        "`finish_ns` minus `start_ns`.",
+        "How long it took: `finish_ns` minus `start_ns`, or minus the end of the iteration or round that it follows where that is later. Ranks begin an iteration when they have done their part of the one before, so that iterations overlap; times counted like this add up.",
         Get::F64(|_, j| j.completion_ps().map(ns)),
     ),
     column(

@@ -148,7 +148,7 @@ described! {
         pub name: String,
         /// When its first task could start.
         pub start_ns: f64,
-        /// How long it took.
+        /// How long it took: from its start, or from the end of the iteration before it where that is later.
         pub time_ns: f64,
         /// Hosts that did something in it.
         pub ranks: u32,

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pathweave_units::Rng;
 
 use crate::activities::ActivityLabel;
+use crate::arrivals::Arrivals;
 use crate::counters::flow_counters;
 use crate::human::ns;
 use crate::records::{FlowRecord, FlowStatus, Role, RunResult};
@@ -52,6 +53,8 @@ pub(crate) struct OfGroup {
     pub(crate) schemes: BTreeSet<u16>,
     pub(crate) counters: Counters,
     pub(crate) finished: Vec<Finished>,
+    /// When they finished.
+    pub(crate) arrivals: Arrivals,
     /// Out-of-order degrees of the others.
     pub(crate) other_degrees: Vec<u32>,
 }
@@ -305,6 +308,7 @@ impl FlowFigures {
                 group.first_start_ps = if earlier { Some(flow.start_ps) } else { group.first_start_ps };
                 group.last_finish_ps = group.last_finish_ps.max(finish_ps);
                 group.finished.push(Finished::new(flow, finish_ps));
+                group.arrivals.add(finish_ps);
                 return;
             }
             (FlowStatus::Finished, None) => panic!("flow {} finished at no time", flow.flow),

@@ -42,6 +42,32 @@ impl Quantity {
     }
 }
 
+impl Quantity {
+    /// `value` with three significant digits, without zeros at the end of a fraction.
+    pub fn in_short(self, value: f64) -> String {
+        let scale = 10f64.powi(2 - value.abs().max(1e-300).log10().floor() as i32);
+        let text = self.show((value * scale).round() / scale);
+        let (number, unit) =
+            text.split_once(' ').map_or((text.as_str(), ""), |(number, _)| (number, &text[number.len()..]));
+        let number =
+            if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+        format!("{number}{unit}")
+    }
+}
+
+/// Round values from `from` to `to`, `most` at most: 1, 2 or 5 times a power of ten apart.
+pub fn round_ticks(from: f64, to: f64, most: u32) -> Vec<f64> {
+    let raw = (to - from) / f64::from(most.max(1));
+    if raw.is_nan() || raw <= 0.0 {
+        return Vec::new();
+    }
+    let unit = 10f64.powf(raw.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|lead| lead * unit).into_iter().find(|step| *step >= 0.999 * raw);
+    let step = step.unwrap_or(raw);
+    let (first, last) = ((from / step - 1e-6).ceil() as i64, (to / step + 1e-6).floor() as i64);
+    (first..=last).map(|i| i as f64 * step).collect()
+}
+
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     // 999.96 would be shown as 1000: what rounds up to the next unit is in that unit.
     let fits = |&&(scale, _): &&(f64, &str)| value.abs() >= scale * 0.99995;
@@ -98,6 +124,23 @@ mod tests {
         assert_eq!(time(86_400e9), "86400 s");
         assert_eq!(Quantity::RateBps.show(98.1e9), "98.10 Gbps");
         assert_eq!(Quantity::Bytes.show(8e6), "8.000 MB");
+    }
+
+    #[test]
+    fn ticks_are_round_and_not_too_many() {
+        assert_eq!(round_ticks(0.0, 10.6, 5), [0.0, 5.0, 10.0]);
+        assert_eq!(round_ticks(0.0, 1_230_336.0, 4), [0.0, 500_000.0, 1_000_000.0]);
+        assert_eq!(round_ticks(3.2, 4.1, 5), [3.2, 3.4, 3.6, 3.8, 4.0].map(|v: f64| (v / 0.2).round() * 0.2));
+        assert_eq!(round_ticks(1.0, 1.0, 5), [0.0; 0]);
+        for to in [0.003, 0.7, 1.0, 99.0, 1e12] {
+            let ticks = round_ticks(0.0, to, 5);
+            assert!(
+                (3..=6).contains(&ticks.len()) && ticks[ticks.len() - 1] <= 1.0001 * to,
+                "{to}: {ticks:?}"
+            );
+        }
+        assert_eq!(Quantity::TimeNs.in_short(1_250_000.0), "1.25 ms");
+        assert_eq!(Quantity::Count.in_short(1_234_567.0), "1,230,000");
     }
 
     #[test]

@@ -17,8 +17,10 @@
 //! ```
 
 mod activities;
+mod arrivals;
 mod blocks;
 mod collectives;
+mod colours;
 mod columns;
 mod columns_of_jobs;
 mod columns_of_waits;
@@ -58,6 +60,7 @@ mod waits;
 
 pub use activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, Parallelism};
 pub use collectives::{CollectiveRecord, collectives};
+pub use colours::scheme_colours;
 pub use columns::{ACTIVITIES, Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
 pub use columns_of_jobs::{COLLECTIVES, CRITICAL, LAYERS};
 pub use columns_of_waits::WAITS;
@@ -73,7 +76,7 @@ pub use figures::{FlowFigures, FlowSink};
 pub use flow_file::FlowFile;
 pub use folder::{FILES, OutputError, ResultFolder, run_files};
 pub use frame::{Frame, Series};
-pub use human::{Quantity, ratio};
+pub use human::{Quantity, ratio, round_ticks};
 pub use landing::{Situation, html as landing_html, sentence};
 pub use latency::LATENCY_RULES;
 pub use live::{LivePoint, LiveRun, PROGRESS_FILE, Progress};
@@ -90,6 +93,6 @@ pub use stats::{Distribution, jain_index, percentile};
 pub use summary::{FlowSummary, GroupSummary, JobSummary, RunSummary, SizeBin, Summary};
 pub use summary_fabric::{FabricSummary, TierSummary};
 pub use summary_schema::{Object, SUMMARY};
-pub use template::{escape, fill as fill_page, script_json};
+pub use template::{escape, fill as fill_page, plain_page, script_json};
 pub use text::{comparison_table, differences_table, summary_table};
 pub use waits::{WaitKind, WaitRecord};

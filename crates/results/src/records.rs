@@ -351,6 +351,8 @@ pub struct JobRecord {
     pub group: u16,
     /// When its first message or delay could start.
     pub start_ps: u64,
+    /// When the iteration or round that it follows was over; `None` where it follows none.
+    pub before_ps: Option<u64>,
     /// When its last one was over.
     pub finish_ps: Option<u64>,
     /// What it would take if messages took no time: its computations, delays, and starts. 0 in a run without computations.
@@ -362,9 +364,14 @@ pub struct JobRecord {
 }
 
 impl JobRecord {
-    /// How long it took.
+    /// From when its time counts: its start, or the end of the iteration that it follows, whichever is later. Times of successive
+    /// iterations then add up to the time of all, although ranks begin the next one at different instants.
+    pub fn from_ps(&self) -> u64 {
+        self.before_ps.map_or(self.start_ps, |before_ps| before_ps.max(self.start_ps))
+    }
+    /// How long it took: the period of iterations that overlap, which is shorter than the time from their start to their end.
     pub fn completion_ps(&self) -> Option<u64> {
-        Some(self.finish_ps? - self.start_ps)
+        Some(self.finish_ps?.saturating_sub(self.from_ps()))
     }
     /// Time it took beyond what it would take if messages took none: communication that nothing hid.
     pub fn exposed_ps(&self) -> Option<u64> {

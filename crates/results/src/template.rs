@@ -2,6 +2,17 @@
 
 use serde::Serialize;
 
+/// A page that needs no script but for its theme.
+const PLAIN: &str = include_str!("page.html");
+/// The style of reports.
+const STYLE: &str = include_str!("../style.css");
+
+/// A page in the look of reports, with a style of its own besides: `title` is text, `body` is HTML.
+pub fn plain_page(title: &str, style: &str, body: &str) -> String {
+    let texts = [("title", escape(title)), ("style", format!("{STYLE}{style}")), ("body", body.to_owned())];
+    fill(PLAIN, &texts)
+}
+
 /// `text` with the characters HTML gives a meaning replaced; safe in an attribute too.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -1,5 +1,6 @@
 //! What a scenario can name, in one form for listings.
 
+use pathweave_policy::{Scheme, Service};
 use pathweave_topo::{presets as topology_presets, topologies};
 use pathweave_workload::{builtin_cdfs, builtin_simai, workloads};
 use serde::Serialize;
@@ -54,7 +55,7 @@ pub fn schemes() -> Vec<Section> {
         aliases: info.aliases.iter().map(|&alias| alias.to_owned()).collect(),
         help: info.help.to_owned(),
         source: info.source.to_owned(),
-        fields: settings(&(info.make)()),
+        fields: settings_of(&(info.make)()),
     };
     let entries = pathweave_policy::schemes().iter().map(entry).collect();
     vec![Section {
@@ -149,6 +150,13 @@ fn plain(name: &str, help: &str, source: &str) -> Entry {
 }
 
 /// Every leaf of a configuration with its value.
+/// The settings of a scheme that have an effect: of datagrams neither recovery nor acknowledgements of single packets.
+fn settings_of(scheme: &Scheme) -> Vec<Field> {
+    let is_datagram = matches!(scheme.service, Service::Datagram(_));
+    let inert = |field: &Field| ["recovery.", "acks."].iter().any(|table| field.name.starts_with(table));
+    settings(scheme).into_iter().filter(|field| !is_datagram || !inert(field)).collect()
+}
+
 fn settings(config: &impl Serialize) -> Vec<Field> {
     let mut fields = Vec::new();
     leaves("", &value_of(config), &mut fields);
@@ -201,5 +209,9 @@ mod tests {
         };
         assert_eq!(of("recovery.kind"), Some("\"timed\""));
         assert_eq!(of("acks.every_packets"), Some("1"));
+        // What says nothing of datagrams is not shown.
+        let erd = sections[0].entries.iter().find(|entry| entry.name == "erd").unwrap();
+        let tables: Vec<&str> = erd.fields.iter().filter_map(|field| field.name.split('.').next()).collect();
+        assert!(tables.contains(&"service") && !tables.contains(&"recovery") && !tables.contains(&"acks"));
     }
 }

@@ -1,14 +1,13 @@
 //! What comes of a plan of a cluster: time against cost, as a table, a file and a picture.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
-use pathweave_results::{LATENCY_RULES, Quantity, escape};
+use pathweave_results::{LATENCY_RULES, Quantity};
 use serde::Serialize;
 
 use crate::cluster::{ClusterPlan, Cost, FIDELITY, LATENCY, SCHEME, TIME};
-use crate::summary::SweepSummary;
+use crate::summary::{CellSummary, SweepSummary};
 
 /// A choice: a fabric at a rate under a scheme.
 #[derive(Clone, Debug, Serialize)]
@@ -29,11 +28,50 @@ pub struct Choice {
     pub latency_ratio: Option<f64>,
     /// Flows that did not finish.
     pub open_flows: u64,
+    /// What has become of its runs.
+    pub ending: Ending,
     /// What the fabric is made of.
     #[serde(flatten)]
     pub cost: Cost,
-    /// Nothing else of its fidelity is both cheaper and faster.
+    /// It is faster than all of its fidelity that is cheaper, by more than [`LEVEL`].
     pub best_of_its_cost: bool,
+}
+
+/// Times that differ by a smaller part are level: the cheaper of two choices is the better one.
+pub(crate) const LEVEL: f64 = 0.005;
+
+/// What has become of the runs of a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// All iterations of all runs ended.
+    Ended,
+    /// A run ended before its flows did.
+    Unfinished,
+    /// A run failed.
+    Failed,
+    /// No run, or not each, has been made.
+    NotRun,
+}
+
+impl Ending {
+    fn of(cell: &CellSummary) -> Self {
+        match () {
+            () if !cell.failed.is_empty() => Ending::Failed,
+            () if cell.open_flows > 0 => Ending::Unfinished,
+            () if cell.finished_seeds.is_empty() => Ending::NotRun,
+            () => Ending::Ended,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Ending::Ended => "no iteration",
+            Ending::Unfinished => "did not end",
+            Ending::Failed => "failed",
+            Ending::NotRun => "not run yet",
+        }
+    }
 }
 
 /// The choices of a plan: `plan.json`.
@@ -67,10 +105,21 @@ fn find_errors(choices: &mut [Choice]) {
     }
 }
 
+/// Of choices that are sorted by cost.
+fn mark_best(choices: &mut [Choice]) {
+    let mut fastest: BTreeMap<String, f64> = BTreeMap::new();
+    for choice in choices {
+        let fastest = fastest.entry(choice.fidelity.clone()).or_insert(f64::INFINITY);
+        let time_ns = choice.time_ns.unwrap_or(f64::INFINITY);
+        choice.best_of_its_cost = time_ns < *fastest * (1.0 - LEVEL);
+        *fastest = fastest.min(time_ns);
+    }
+}
+
 impl Choices {
     /// Of what has become of the runs.
     pub fn new(plan: &ClusterPlan, summary: &SweepSummary) -> Self {
-        let of = |cell: &crate::summary::CellSummary| {
+        let of = |cell: &CellSummary| {
             let time = cell.metrics.get(TIME).map(|figures| &figures.estimate);
             let value = |key: &str| {
                 let axis = summary.axes.iter().position(|axis| axis.key == key)?;
@@ -82,12 +131,11 @@ impl Choices {
                 fidelity: value(FIDELITY).unwrap_or_else(|| plan.fidelity.to_owned()),
                 error: None,
                 // A mean over the iterations that ended says nothing of one that did not.
-                time_ns: time
-                    .map(|time| time.mean)
-                    .filter(|_| cell.open_flows == 0 && cell.failed.is_empty()),
+                time_ns: time.map(|time| time.mean).filter(|_| Ending::of(cell) == Ending::Ended),
                 time_ci95_ns: time.and_then(|time| time.ci95),
                 latency_ratio: cell.metrics.get(LATENCY).map(|figures| figures.estimate.mean),
                 open_flows: cell.open_flows,
+                ending: Ending::of(cell),
                 cost: plan.costs[cell.at[0]].clone(),
                 best_of_its_cost: false,
             }
@@ -95,12 +143,7 @@ impl Choices {
         let mut choices: Vec<Choice> = summary.cells.iter().map(of).collect();
         let time = |choice: &Choice| choice.time_ns.unwrap_or(f64::INFINITY);
         choices.sort_by(|a, b| a.cost.cost.total_cmp(&b.cost.cost).then(time(a).total_cmp(&time(b))));
-        let mut fastest: BTreeMap<String, f64> = BTreeMap::new();
-        for choice in &mut choices {
-            let fastest = fastest.entry(choice.fidelity.clone()).or_insert(f64::INFINITY);
-            choice.best_of_its_cost = time(choice) < *fastest;
-            *fastest = fastest.min(time(choice));
-        }
+        mark_best(&mut choices);
         find_errors(&mut choices);
         Choices {
             schema: "pathweave.plan",
@@ -124,11 +167,11 @@ impl Choices {
             column.set_cell_alignment(CellAlignment::Right);
         }
         let warning = self.warning().map_or(String::new(), |words| format!("warning: {words}\n"));
-        format!("{out}\n* nothing else is both cheaper and faster\n{warning}")
+        format!("{out}\n* faster than all that is cheaper, by more than {} %\n{warning}", 100.0 * LEVEL)
     }
 
     /// Choices whose times say little of their rates.
-    fn warning(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         let ruled: Vec<f64> = self
             .choices
             .iter()
@@ -148,16 +191,16 @@ impl Choices {
         })
     }
 
-    fn heading(&self) -> Vec<String> {
+    pub(crate) fn heading(&self) -> Vec<String> {
         let cost = format!("Cost, {}", self.currency);
         ["Fabric", "Scheme", "Fidelity", "Iteration", "Error", &cost, "Switches", "Ports", "Optics", ""]
             .map(str::to_owned)
             .to_vec()
     }
 
-    fn row(&self, choice: &Choice) -> Vec<String> {
+    pub(crate) fn row(&self, choice: &Choice) -> Vec<String> {
         let time = match (choice.time_ns, choice.time_ci95_ns) {
-            (None, _) => "did not end".to_owned(),
+            (None, _) => choice.ending.words().to_owned(),
             (Some(time), None) => Quantity::TimeNs.show(time),
             (Some(time), Some(half)) => {
                 format!("{} \u{b1} {}", Quantity::TimeNs.show(time), Quantity::TimeNs.show(half))
@@ -177,107 +220,7 @@ impl Choices {
             if choice.best_of_its_cost { "*" } else { "" }.to_owned(),
         ]
     }
-
-    /// A page with the picture and the table; it needs no network and no script.
-    pub fn html(&self) -> String {
-        let mut rows = String::new();
-        for choice in &self.choices {
-            let cells: String =
-                self.row(choice).iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
-            let class = if choice.best_of_its_cost { " class=\"best\"" } else { "" };
-            let _ = writeln!(rows, "<tr{class}>{cells}</tr>");
-        }
-        let heading: String =
-            self.heading().iter().map(|cell| format!("<th>{}</th>", escape(cell))).collect();
-        let name = escape(&self.name);
-        let warning = self.warning();
-        let warning = warning
-            .map_or(String::new(), |words| format!("<p><strong>Warning:</strong> {}</p>\n", escape(&words)));
-        let partial = if self.partial { " <strong>Partial: runs are missing.</strong>" } else { "" };
-        format!(
-            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{name} (plan)</title>\
-             <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body><main>\n\
-             <h1>{name}</h1>\n<p>Time of an iteration against the cost of the fabric.{partial} \
-             The line joins the choices to which nothing else is both cheaper and faster.</p>\n{warning}{}\n\
-             <table><thead><tr>{heading}</tr></thead><tbody>\n{rows}</tbody></table>\n</main></body></html>\n",
-            self.picture()
-        )
-    }
-
-    /// Time against cost, both from zero.
-    fn picture(&self) -> String {
-        const WIDTH: f64 = 760.0;
-        const HEIGHT: f64 = 420.0;
-        const LEFT: f64 = 90.0;
-        const RIGHT: f64 = 20.0;
-        const TOP: f64 = 16.0;
-        const BOTTOM: f64 = 50.0;
-        let ended: Vec<(&Choice, f64)> =
-            self.choices.iter().filter_map(|choice| Some((choice, choice.time_ns?))).collect();
-        if ended.is_empty() {
-            return "<p>No choice has a time.</p>".to_owned();
-        }
-        let most = |of: &dyn Fn(&(&Choice, f64)) -> f64| 1.08 * ended.iter().map(of).fold(1e-9, f64::max);
-        let (most_cost, most_time) = (most(&|(choice, _)| choice.cost.cost), most(&|&(_, time)| time));
-        let x = |cost: f64| LEFT + cost / most_cost * (WIDTH - LEFT - RIGHT);
-        let y = |time: f64| HEIGHT - BOTTOM - time / most_time * (HEIGHT - TOP - BOTTOM);
-        let mut out = format!(
-            "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Time of an iteration against cost\">\n"
-        );
-        for k in 0..=4 {
-            let (cost, time) = (most_cost * f64::from(k) / 4.0, most_time * f64::from(k) / 4.0);
-            let _ = writeln!(
-                out,
-                "<line class=\"grid\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"{TOP}\" y2=\"{1:.1}\"/>\
-                 <text x=\"{0:.1}\" y=\"{2:.1}\" text-anchor=\"middle\">{3}</text>\
-                 <line class=\"grid\" x1=\"{LEFT}\" x2=\"{4:.1}\" y1=\"{5:.1}\" y2=\"{5:.1}\"/>\
-                 <text x=\"{6:.1}\" y=\"{5:.1}\" text-anchor=\"end\" dy=\"4\">{7}</text>",
-                x(cost),
-                HEIGHT - BOTTOM,
-                HEIGHT - BOTTOM + 18.0,
-                Quantity::Count.show(cost),
-                WIDTH - RIGHT,
-                y(time),
-                LEFT - 6.0,
-                Quantity::TimeNs.show(time),
-            );
-        }
-        let _ = writeln!(
-            out,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">Cost, {}</text>",
-            WIDTH - RIGHT,
-            HEIGHT - 8.0,
-            escape(&self.currency)
-        );
-        let best: Vec<String> = ended
-            .iter()
-            .filter(|(choice, _)| choice.best_of_its_cost)
-            .map(|(choice, time)| format!("{:.1},{:.1}", x(choice.cost.cost), y(*time)))
-            .collect();
-        let _ = writeln!(out, "<polyline points=\"{}\"/>", best.join(" "));
-        for (choice, time) in ended {
-            let class = if choice.best_of_its_cost { " class=\"best\"" } else { "" };
-            let _ = writeln!(
-                out,
-                "<circle{class} cx=\"{:.1}\" cy=\"{:.1}\" r=\"5\"><title>{} {}: {}, {} {}</title></circle>",
-                x(choice.cost.cost),
-                y(time),
-                escape(&choice.fabric),
-                escape(&choice.scheme),
-                Quantity::TimeNs.show(time),
-                Quantity::Count.show(choice.cost.cost),
-                escape(&self.currency)
-            );
-        }
-        out + "</svg>"
-    }
 }
-
-const STYLE: &str = "\
-:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:0}main{max-width:60rem;margin:auto;padding:1rem}\
-svg{width:100%;height:auto}svg text{font-size:12px;fill:currentColor}.grid{stroke:#8884}circle{fill:#8889}circle.best{fill:#0a7}\
-polyline{fill:none;stroke:#0a7;stroke-width:1.5}table{border-collapse:collapse;width:100%}td,th{padding:.2rem .5rem;\
-text-align:right;border-bottom:1px solid #8884}td:nth-child(-n+3),th:nth-child(-n+3){text-align:left}tr.best{font-weight:600}";
 
 #[cfg(test)]
 mod tests {
@@ -293,6 +236,7 @@ mod tests {
             time_ci95_ns: None,
             latency_ratio: None,
             open_flows: 0,
+            ending: if time_ns.is_some() { Ending::Ended } else { Ending::NotRun },
             cost: Cost { cost, ..Cost::default() },
             best_of_its_cost: true,
         }
@@ -333,20 +277,33 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_every_choice_and_a_point_for_each_that_ended() {
+    fn what_is_hardly_faster_is_no_better() {
+        let time = |times: [f64; 3]| {
+            let mut choices = times.map(|time| choice("a", time, Some(time))).to_vec();
+            mark_best(&mut choices);
+            choices.iter().map(|choice| choice.best_of_its_cost).collect::<Vec<_>>()
+        };
+        assert_eq!(time([100.0, 99.999, 99.0]), [true, false, true]);
+        // Each is compared with the fastest of all that is cheaper.
+        assert_eq!(time([100.0, 99.6, 99.2]), [true, false, true]);
+        assert_eq!(time([100.0, 120.0, 99.8]), [true, false, false]);
+    }
+
+    #[test]
+    fn what_was_not_run_is_told_from_what_did_not_end() {
+        let with = |ending| Choice { ending, ..choice("a", 1.0, None) };
         let choices = Choices {
             schema: "pathweave.plan",
             schema_version: 1,
-            name: "a <plan>".to_owned(),
+            name: "a".to_owned(),
             currency: "USD".to_owned(),
             partial: true,
-            choices: vec![choice("small", 10.0, Some(2e6)), choice("large", 30.0, None)],
+            choices: vec![with(Ending::Unfinished), with(Ending::NotRun), with(Ending::Failed)],
         };
-        let page = choices.html();
-        assert!(page.contains("a &lt;plan&gt;") && page.contains("Partial: runs are missing"), "{page}");
-        assert_eq!(page.matches("<circle").count(), 1);
-        assert!(page.contains("did not end") && page.contains("2.000 ms"));
+        let times: Vec<String> =
+            choices.choices.iter().map(|choice| choices.row(choice)[3].clone()).collect();
+        assert_eq!(times, ["did not end", "not run yet", "failed"]);
         let table = choices.table();
-        assert!(table.contains("small") && table.contains("Cost, USD"), "{table}");
+        assert!(table.contains("not run yet") && table.contains("Cost, USD"), "{table}");
     }
 }

@@ -5,6 +5,7 @@
 mod best;
 mod cells;
 mod choice;
+mod choice_page;
 mod cluster;
 mod dataset;
 mod error;
@@ -19,7 +20,7 @@ mod table;
 
 pub use best::Best;
 pub use cells::{Axis, AxisKind, Cell};
-pub use choice::{Choice, Choices};
+pub use choice::{Choice, Choices, Ending};
 pub use cluster::{ClusterFile, ClusterPlan, Cost, FabricChoice, PriceOf, Prices};
 pub use dataset::Dataset;
 pub use error::SweepError;

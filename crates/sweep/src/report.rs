@@ -1,8 +1,9 @@
 //! The report: heat map of two axes, lines with error bands, and who is best where, in one file.
 
-use pathweave_results::{escape, fill_page, script_json};
+use pathweave_results::{escape, fill_page, scheme_colours, script_json};
 use serde::Serialize;
 
+use crate::cells::Axis;
 use crate::model::Kept;
 use crate::plan::Plan;
 use crate::record::Keep;
@@ -21,6 +22,18 @@ struct Opening<'a> {
     compare: usize,
     /// Whether reports of runs lie beside this page.
     runs: Kept,
+    /// For each axis the number of the colour of each of its values.
+    colours: Vec<Vec<usize>>,
+}
+
+/// Schemes have their own colours, on whatever axis; other values have colours in their order.
+fn colours(summary: &SweepSummary) -> Vec<Vec<usize>> {
+    let of = |axis: &Axis| {
+        let names: Vec<&str> = axis.values.iter().map(String::as_str).collect();
+        let are_schemes = axis.key == "scheme" || axis.key.ends_with(".scheme");
+        if are_schemes { scheme_colours(&names) } else { (0..names.len()).collect() }
+    };
+    summary.axes.iter().map(of).collect()
 }
 
 pub(crate) fn html(plan: &Plan, summary: &SweepSummary) -> String {
@@ -28,7 +41,7 @@ pub(crate) fn html(plan: &Plan, summary: &SweepSummary) -> String {
         Keep::Tables(_) => Kept::Figures,
         Keep::Whole => Kept::Kept,
     };
-    let opening = Opening { metric: &plan.metric, compare: plan.compare, runs };
+    let opening = Opening { metric: &plan.metric, compare: plan.compare, runs, colours: colours(summary) };
     let texts = [
         ("title", escape(&format!("{} (sweep)", summary.name))),
         ("header", header(plan, summary)),

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use pathweave_units::{Duration, HostId, Rate, Time};
 
-use crate::graph::{JobId, Learns, Message, MessageGraph, Moment, Task, TaskId};
+use crate::graph::{Job, JobId, Learns, Message, MessageGraph, Moment, Task, TaskId};
 use crate::progress::Progress;
 
 /// Lower bounds on completion. They count payload (no headers, no propagation) and notifications between hosts, so that
@@ -59,7 +59,8 @@ impl Bounds {
 }
 
 /// What jobs would take on an infinitely fast network: what is left of them when messages take no time, so that only
-/// computations, delays and the starts of messages count. The rest of a job's time is communication that nothing hides.
+/// computations, delays and the starts of messages count. The rest of a job's time is communication that nothing hides. The span of an
+/// iteration that follows another one begins no earlier than that one ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobSpans(Vec<Duration>);
 
@@ -80,12 +81,12 @@ impl JobSpans {
                 }
             },
         );
-        JobSpans(
-            spans
-                .into_iter()
-                .map(|(first, last)| if last > first { last - first } else { Duration::ZERO })
-                .collect(),
-        )
+        let span = |(job, &(first, last)): (&Job, &(Time, Time))| {
+            let before = job.follows.map_or(Time::ZERO, |before| spans[before.index()].1);
+            let first = first.max(before);
+            if last > first { last - first } else { Duration::ZERO }
+        };
+        JobSpans(graph.jobs().iter().zip(&spans).map(span).collect())
     }
     /// That of one job.
     pub fn span(&self, job: JobId) -> Duration {

@@ -135,12 +135,16 @@ impl GraphBuilder {
     /// A new job.
     pub fn job(&mut self, name: String, group: GroupId) -> Result<JobId, GraphError> {
         check_room("jobs", self.jobs.len(), MAX_TASKS)?;
-        self.jobs.push(Job { name, group, measure: None });
+        self.jobs.push(Job { name, group, measure: None, follows: None });
         Ok(JobId((self.jobs.len() - 1) as u32))
     }
     /// A job is a collective, of which bandwidth is reported.
     pub fn measure(&mut self, job: JobId, measure: Measure) {
         self.jobs[job.index()].measure = Some(measure);
+    }
+    /// A job is the iteration or round after another one, of the same ranks.
+    pub fn follows(&mut self, job: JobId, before: JobId) {
+        self.jobs[job.index()].follows = Some(before);
     }
     /// A new message.
     pub fn message(&mut self, new: NewMessage) -> Result<Draft, GraphError> {

@@ -75,6 +75,9 @@ pub struct Job {
     pub group: GroupId,
     /// What its bandwidth counts, where it is a collective.
     pub measure: Option<Measure>,
+    /// The iteration or round before it, of the same ranks. Each rank begins this one when it has done its part of that one, so that
+    /// the two can overlap.
+    pub follows: Option<JobId>,
 }
 
 /// What a task is, in the words of the workload it comes from.

@@ -228,6 +228,18 @@ impl<'a> Sink<'a> {
         let result = self.builder.job(format!("{}{number}: {name}", self.name), self.group);
         self.name_it(result)
     }
+    /// The next job of a series, each the iteration or round after the one before it. `last` is that one, and becomes this one.
+    pub(crate) fn next_job(
+        &mut self,
+        name: impl Display,
+        last: &mut Option<JobId>,
+    ) -> Result<JobId, WorkloadError> {
+        let job = self.job(name)?;
+        if let Some(before) = last.replace(job) {
+            self.builder.follows(job, before);
+        }
+        Ok(job)
+    }
     /// A job is a collective, of which bandwidth is reported.
     pub(crate) fn measure(&mut self, job: JobId, measure: Measure) {
         self.builder.measure(job, measure);

@@ -3,7 +3,7 @@ import { card, element } from "../dom";
 import { colour } from "../theme";
 import { opening, sweep } from "./data";
 import { grid } from "./grid";
-import { axes, cellsAt, elsewhere, meanOf, metric, state, type Where } from "./places";
+import { axes, cellsAt, colourOf, elsewhere, meanOf, metric, state, type Where } from "./places";
 
 interface Winner { place: number; tied: boolean }
 
@@ -24,13 +24,13 @@ export function bestOf(cards: HTMLElement, choose: (where: Where, cells: ReturnT
     }
     const ranked = [...wins].sort(([, a], [, b]) => b.all - a.all), [first, score] = ranked[0];
     return {
-      words: axes[c].names[first] + (score.tied ? " ?" : ""), colour: colour(first), faint: score.tied === score.all,
+      words: axes[c].names[first] + (score.tied ? " ?" : ""), colour: colour(colourOf(c, first)), faint: score.tied === score.all,
       tip: ranked.map(([k, s]) => `${axes[c].names[k]}: best in ${s.all} of ${found.length}${s.tied ? `, ${s.tied} of them undecided` : ""}`).join("\n"),
     };
   }, (where) => choose(where, cellsAt(where, rest.concat(c))));
   box.append(element("div", { class: "keys" }, ...axes[c].names.map((name, k) => {
     const mark = element("i");
-    mark.style.background = colour(k);
+    mark.style.background = colour(colourOf(c, k));
     return element("span", {}, mark, name);
   })));
   if (c !== opening.compare) {

@@ -17,4 +17,4 @@ interface Sweep { axes: Axis[]; metrics: Metric[]; cells: Cell[]; best: Best[]; 
 
 export const sweep = read("sweep") as Sweep;
 /** What the page opens with. */
-export const opening = read("opening") as { metric: string; compare: number; runs: "figures" | "kept" };
+export const opening = read("opening") as { metric: string; compare: number; runs: "figures" | "kept"; colours: number[][] };

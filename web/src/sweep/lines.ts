@@ -2,7 +2,7 @@
 import { chart, type Line } from "../chart";
 import { card, element } from "../dom";
 import { colour } from "../theme";
-import { axes, cellsAt, elsewhere, isWide, meanOf, metric, state } from "./places";
+import { axes, cellsAt, colourOf, elsewhere, isWide, meanOf, metric, state } from "./places";
 
 export function linesOf(cards: HTMLElement): void {
   const m = metric(), { x } = state, c = state.compare === x ? -1 : state.compare;
@@ -17,7 +17,7 @@ export function linesOf(cards: HTMLElement): void {
     if (points.every((p) => p.mean === null)) return [];
     return [{
       label: k === undefined ? m.label : axes[c].names[k], x: points.map((p) => p.x), y: points.map((p) => p.mean),
-      spread: points.map((p) => p.half), colour: colour(k ?? 0), dash: Math.floor((k ?? 0) / 8), points: true, width: 2,
+      spread: points.map((p) => p.half), colour: colour(k === undefined ? 0 : colourOf(c, k)), dash: Math.floor((k ?? 0) / 8), points: true, width: 2,
       // Between values that are names there is nothing.
       loose: !across.at,
     }];

@@ -47,6 +47,9 @@ export const axes: Places[] = sweep.axes.map(places);
 const others = axes.map((a) => a.number).filter((a) => a !== opening.compare);
 const x = others[0] ?? opening.compare;
 
+/** The number of the colour of a place: schemes have their own, others that of their order. */
+export const colourOf = (axis: number, place: number): number => opening.colours[axis]?.[place] ?? place;
+
 /** What is chosen. `fixed` has for each axis a place, or null for the mean over all. */
 export const state = {
   metric: opening.metric,

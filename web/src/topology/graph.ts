@@ -1,7 +1,7 @@
 // A small topology, link by link, on a canvas that can be zoomed, clicked and walked through with the keys.
 import type { Fabric } from "../data";
 import { button, element, resize, tip } from "../dom";
-import { on, run, select, shown, state, told } from "../state";
+import { drawn, on, outages, run, select, shown, told } from "../state";
 import { css } from "../theme";
 import { labels, type Box } from "./labels";
 import { isHost, layout, type Half } from "./layout";
@@ -20,10 +20,10 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): void {
   window.pathweave = { labels: () => boxes };
 
   const chosenNodes = (): number[] => {
-    const s = state.selected, f = run().flows;
+    const s = drawn(), f = run().flows;
     if (s?.kind === "node") return [s.node];
     if (s?.kind === "row") return s.row < g.from.length ? [g.from[s.row], g.to[s.row]] : [];
-    return s && !g.blocks ? [f.src_host[s.index], f.dst_host[s.index]] : [];
+    return s?.kind === "flow" && !g.blocks ? [f.src_host[s.index], f.dst_host[s.index]] : [];
   };
 
   const draw = () => {
@@ -41,14 +41,24 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): void {
       ctx.strokeStyle = colour(value);
       line(half);
     }
+    // A link with a fault may be idle because of it.
+    ctx.strokeStyle = css("--bad");
+    ctx.lineWidth = Math.max(2, thick) / Math.sqrt(view.scale);
+    ctx.setLineDash([4, 3]);
+    plan.halves.filter((half) => outages(half.row).length > 0).forEach(line);
+    ctx.setLineDash([]);
     for (const tile of plan.tiles) {
       const { x, y, r } = plan.places[tile.host];
       ctx.fillStyle = colour(strength(tile.up));
       ctx.fillRect(x - r, y - r, r, 2 * r);
       ctx.fillStyle = colour(strength(tile.down));
       ctx.fillRect(x, y - r, r, 2 * r);
+      if (!outages(tile.up).length && !outages(tile.down).length) continue;
+      ctx.strokeStyle = css("--bad");
+      ctx.lineWidth = 1.5 / view.scale;
+      ctx.strokeRect(x - r + 1, y - r + 1, 2 * r - 2, 2 * r - 2);
     }
-    const s = state.selected;
+    const s = drawn();
     if (s?.kind === "row") {
       ctx.strokeStyle = css("--mark");
       ctx.lineWidth = (thick + 4) / view.scale;
@@ -168,7 +178,7 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): void {
   });
   // The nearest node in the direction of an arrow key.
   const step = (key: string): number => {
-    const s = state.selected;
+    const s = drawn();
     const known = plan.places.map((p, n) => ({ ...p, n })).filter((p) => p.x !== undefined);
     const from = s?.kind === "node" ? plan.places[s.node] : undefined;
     if (!from || s?.kind !== "node") return known[0].n;

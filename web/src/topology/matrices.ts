@@ -2,7 +2,7 @@
 import type { Panel } from "../data";
 import { element, tip } from "../dom";
 import { show } from "../format";
-import { on, panelName, select, shown, state, told } from "../state";
+import { drawn, on, panelName, select, shown, told } from "../state";
 import { css } from "../theme";
 
 export function matrices(parent: HTMLElement, panels: Panel[], width: number): void {
@@ -36,7 +36,7 @@ function matrix(p: Panel, width: number): HTMLElement {
         g.fillRect(c * side, l * side, side, side);
       }
     }
-    const s = state.selected;
+    const s = drawn();
     if (s?.kind === "row" && inside(s.row)) {
       const [c, l] = cellOf(s.row);
       g.strokeStyle = css("--mark");
@@ -63,7 +63,7 @@ function matrix(p: Panel, width: number): HTMLElement {
     const [dc, dl] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[e.key] ?? [0, 0];
     if (!dc && !dl) return;
     e.preventDefault();
-    const s = state.selected;
+    const s = drawn();
     const [c, l] = s?.kind === "row" && inside(s.row) ? cellOf(s.row) : [-dc, -dl];
     select({ kind: "row", row: rowOf(Math.max(0, Math.min(columns - 1, c + dc)), Math.max(0, Math.min(lines - 1, l + dl))) });
   });

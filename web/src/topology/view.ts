@@ -3,9 +3,10 @@ import { button, canvas, card, choice, element } from "../dom";
 import { show } from "../format";
 import { later } from "../chart";
 import { runs } from "../data";
-import { against, alike, changed, metrics, metricsOf, on, planeOf, rowName, rows, run, select, shown, state, type Metric } from "../state";
+import { against, alike, changed, metrics, metricsOf, on, planeOf, rows, run, select, shown, state, type Metric } from "../state";
 import { graph } from "./graph";
 import { matrices } from "./matrices";
+import { finderOf } from "./names";
 
 // Frames a second while it plays.
 const SPEED = 12;
@@ -17,7 +18,7 @@ export function topology(cards: HTMLElement): void {
   const note = blocks
     ? `Aggregated: ${show("count", blocks.nodes.reduce((a, b) => a + b, 0))} nodes in ${fabric.nodes.length} blocks, ${show("count", links)} links in ${fabric.from.length} lines. `
       + `A block is the nodes of one tier and pod, or neighbours; a line is all links from one block to another, in the colour of their mean or of the busiest of them. ${halves} Choose a line or a block.`
-    : `${halves} Choose a link, a switch or a host.`;
+    : `${halves}${fabric.outages.length ? " Red: a fault was on the link." : ""} Choose a link, a switch or a host.`;
   const box = card(cards, "Topology", note, true);
   box.id = "topology";
   if (rows(fabric) === 0) {
@@ -87,12 +88,14 @@ function controls(box: HTMLElement): void {
 
 // A field in which a name can be typed.
 function finder(): HTMLElement {
-  const fabric = run().fabric;
-  const names = new Map<string, () => void>();
-  fabric.nodes.forEach((n, node) => names.set(n.name, () => select({ kind: "node", node })));
-  if (fabric.from.length <= 2000) for (let row = 0; row < fabric.from.length; row++) names.set(rowName(fabric, row), () => select({ kind: "row", row }));
-  const list = element("datalist", { id: "names" }, ...[...names.keys()].map((value) => element("option", { value })));
-  const input = element("input", { list: "names", placeholder: "name of a node or link", id: "find" });
-  input.addEventListener("change", () => names.get(input.value.trim())?.());
-  return element("label", { class: "choice" }, "Find", input, list);
+  const { names, find, near } = finderOf(run().fabric);
+  const list = element("datalist", { id: "names" }, ...names.map((value) => element("option", { value })));
+  const input = element("input", { list: "names", placeholder: "node, or node > node", id: "find" });
+  const answer = element("output", { class: "note", id: "find-answer" });
+  input.addEventListener("change", () => {
+    const typed = input.value.trim(), found = typed ? find(typed) : undefined, others = near(typed);
+    answer.textContent = found || !typed ? "" : `No node or link is named ${typed}.${others.length ? ` There is ${others.join(", ")}.` : ""}`;
+    if (found) select(found);
+  });
+  return element("span", {}, element("label", { class: "choice" }, "Find", input, list), answer);
 }

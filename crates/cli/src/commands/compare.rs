@@ -204,8 +204,7 @@ pub(crate) fn carry_out(
     };
     let planned = planned(comparisons);
     let room = cores.room();
-    // The page of several draws when flows finish.
-    let records = if several { Records::Kept } else { traces.records() };
+    let records = traces.records();
     for comparison in comparisons {
         comparison.try_out(&room, records, |spec| cores.of(spec, planned.len()))?;
     }
@@ -234,8 +233,10 @@ pub(crate) fn carry_out(
         let (live, number) = &live[index];
         shown.telling(live, *number)
     };
-    let written = (records == Records::Written).then(|| &folders[0]);
-    let finished = run_all(&planned, &mut traces, written, (cores, &room), &progress, &interrupt)?;
+    let folder_of =
+        comparisons.iter().zip(&folders).flat_map(|(all, folder)| all.runs.iter().map(move |_| folder));
+    let written = (records == Records::Written).then(|| folder_of.collect::<Vec<_>>());
+    let finished = run_all(&planned, &mut traces, written.as_deref(), (cores, &room), &progress, &interrupt)?;
     live.iter().for_each(|(live, _)| live.close());
     if let Some(batch) = batch {
         batch.finish();
@@ -386,12 +387,12 @@ fn open_traces(planned: &[(String, &Planned)], args: &TraceArgs) -> Result<Vec<T
     planned.iter().map(|(label, run)| Traces::open(&args.of_run(label), &run.prepared.spec)).collect()
 }
 
-/// Each thread takes the next run that is free. A run does not depend on what runs beside it. Records of flows are `written` into a
-/// folder while runs go on, if they are not needed later.
+/// Each thread takes the next run that is free. A run does not depend on what runs beside it. Records of flows are `written` while runs
+/// go on, each into the folder of its comparison, if they are not needed later.
 fn run_all(
     planned: &[(String, &Planned)],
     traces: &mut [Traces],
-    written: Option<&ResultFolder>,
+    written: Option<&[&ResultFolder]>,
     (cores, room): (Cores, &Room),
     progress: &(impl Fn(usize) -> RunProgress + Sync),
     interrupt: &Interrupt,
@@ -410,7 +411,7 @@ fn run_all(
             .admit(&run.prepared, records, |spec| cores.of(spec, planned.len()))
             .map_err(|why| why.of(&planned[index].0))
             .and_then(|(spec, _taken)| {
-                let flows = written.map(|folder| FlowStream::among(folder, &spec)).transpose();
+                let flows = written.map(|folders| FlowStream::among(folders[index], &spec)).transpose();
                 let seers = Seers { tap, flows: flows.map_err(output)?.flatten() };
                 execute(&run.loaded, &spec, progress(index), interrupt, seers)
             });

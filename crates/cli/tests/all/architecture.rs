@@ -100,7 +100,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sweep",
             "lab",
             "datapath",
-            "xdp",
             "ofi",
             "perf",
         ],

@@ -3,6 +3,7 @@
 mod architecture;
 mod bad_input;
 mod circles;
+mod claims;
 mod common;
 mod convert;
 mod help;

@@ -262,9 +262,45 @@ fn the_tutorial_can_be_pasted_line_by_line() {
     for left in ["my-comparison", "my-broken-link", "my-timeout", "my-other-seed"] {
         assert!(lab.path("results").join(left).join("report.html").is_file(), "{left}");
     }
+    times_of_the_tutorial(&lab, &text);
     let summary = lab.json("summary.json");
     assert_eq!(summary["run"]["name"], "my-cluster");
     assert!(fs::read_to_string(lab.path("dry-run.txt")).unwrap().contains("cargo build"));
+}
+
+/// The times that the tutorial tells are those of its runs, and what it says of them is so.
+fn times_of_the_tutorial(lab: &Lab, text: &str) {
+    let rows = [
+        ("without the fault", "my-comparison"),
+        ("with the fault", "my-broken-link"),
+        ("with the fault and the short timeout", "my-timeout"),
+    ];
+    let mut table = "| Time of the job | ecmp | rps | udmp |\n|---|---:|---:|---:|\n".to_owned();
+    let mut times = Vec::new();
+    for (row, folder) in rows {
+        let summary = lab.json(&format!("results/{folder}/summary.json"));
+        let of = |run: &serde_json::Value| run["jobs"]["completion_ns"]["max"].as_f64().unwrap() / 1e6;
+        let of_row: Vec<f64> = summary["runs"].as_array().unwrap().iter().map(of).collect();
+        let cells: String = of_row.iter().map(|time| format!(" {time:.3} ms |")).collect();
+        table += &format!("| {row} |{cells}\n");
+        times.push(of_row);
+    }
+    let share = |scheme: usize| (times[1][scheme] - times[2][scheme]) / (times[1][scheme] - times[0][scheme]);
+    assert!(share(0) > 0.5, "the timeout is most of the delay of ecmp: {times:?}");
+    assert!((1..3).all(|scheme| share(scheme).abs() < 0.02), "others take as long as before: {times:?}");
+    assert!((0..3).all(|scheme| times[1][scheme] > 1.2 * times[0][scheme]), "each takes longer: {times:?}");
+    assert!(times[1][0] > 2.0 * times[1][1].max(times[1][2]), "ecmp takes longest by far: {times:?}");
+    let (before, rest) = text.split_once("| Time of the job |").expect("a table of times");
+    let after = rest.split_once("\n\n").expect("the table ends").1;
+    let now = format!("{before}{table}\n{after}");
+    if now != text {
+        let page = root().join("docs/tutorial.md");
+        assert!(
+            env::var_os("UPDATE_DOCS").is_some(),
+            "docs/tutorial.md has other times: UPDATE_DOCS=1 writes\n{table}"
+        );
+        fs::write(page, now).unwrap();
+    }
 }
 
 #[test]
@@ -320,19 +356,27 @@ fn the_index_lists_every_page() {
 }
 
 #[test]
-fn the_worked_example_is_the_file_that_is_tested() {
+fn the_worked_example_is_the_files_that_are_tested() {
     let page = root().join("docs/add-a-scheme.md");
-    let text = fs::read_to_string(&page).unwrap();
-    let code = fs::read_to_string(root().join("crates/policy/tests/worked_example.rs")).unwrap();
-    assert!(code.lines().count() < 100, "an example of 100 lines is not one");
-    let (before, rest) = text.split_once("```rust\n").expect("a block of Rust");
-    let (is, after) = rest.split_once("```\n").expect("the block ends");
-    if is == code {
-        return;
+    let mut text = fs::read_to_string(&page).unwrap();
+    let mut differs = false;
+    for (note, file) in [
+        ("new file: crates/policy/src/picker/two_choices.rs", "worked_example/two_choices.rs"),
+        ("the file crates/policy/tests/worked_example.rs", "worked_example.rs"),
+    ] {
+        let code = fs::read_to_string(root().join("crates/policy/tests").join(file)).unwrap();
+        assert!(code.lines().count() < 100, "an example of 100 lines is not one");
+        let start = format!("<!-- {note} -->\n```rust\n");
+        let (before, rest) = text.split_once(&start).unwrap_or_else(|| panic!("no block of {note}"));
+        let (is, after) = rest.split_once("```\n").expect("the block ends");
+        differs |= is != code;
+        text = format!("{before}{start}{code}```\n{after}");
     }
-    assert!(
-        env::var_os("UPDATE_DOCS").is_some(),
-        "docs/add-a-scheme.md has other code: UPDATE_DOCS=1 copies it"
-    );
-    fs::write(page, format!("{before}```rust\n{code}```\n{after}")).unwrap();
+    if differs {
+        assert!(
+            env::var_os("UPDATE_DOCS").is_some(),
+            "docs/add-a-scheme.md has other code: UPDATE_DOCS=1 copies it"
+        );
+        fs::write(page, text).unwrap();
+    }
 }

@@ -122,6 +122,20 @@ fn records_of_jobs_are_the_same_kept_and_written() {
     let compare = ["compare", "ring.toml", "--schemes", "rps,ecmp"];
     made(&compare, "both", &[]);
     made(&compare, "both-kept", &["--flows-csv", "both.csv"]);
+    // Jobs are compared by when their flows arrive: a curve a scheme, of which no number is known beforehand but its ends.
+    for folder in ["both", "both-kept"] {
+        let report = fs::read_to_string(lab.path(folder).join("report.html")).unwrap();
+        let curves: Vec<&str> = report.split("<path class=\"curve\"").skip(1).collect();
+        assert_eq!(curves.len(), 2, "{folder}: a curve a scheme");
+        for curve in curves {
+            let path = curve.split("d=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+            assert!(path.matches('V').count() > 10, "{folder}: {path}");
+            assert!(
+                path.starts_with("M52.0 244.0") && path.ends_with("V12.0"),
+                "{folder}: from none to all: {path}"
+            );
+        }
+    }
     let tables = ["flows", "jobs", "activities", "collectives", "layers", "critical", "waits", "links"];
     for name in tables.map(|table| format!("{table}.parquet")) {
         let table = |folder: &str| fs::read(lab.path(folder).join(&name)).unwrap();

@@ -446,7 +446,7 @@ fn a_plan_holds_time_against_cost_and_goes_on_where_it_was() {
     // What is best of its cost is faster than all that is cheaper.
     let mut fastest = f64::INFINITY;
     for (choice, &time) in choices.iter().zip(&times) {
-        assert_eq!(choice["best_of_its_cost"], time < fastest, "{choice}");
+        assert_eq!(choice["best_of_its_cost"], time < fastest * 0.995, "{choice}");
         fastest = fastest.min(time);
     }
     assert_eq!(choices.last().map(|c| c["fabric"].as_str()), Some(Some("four spines at 200Gbps")));

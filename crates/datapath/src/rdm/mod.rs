@@ -33,7 +33,7 @@
 //!
 //! Each destination has a rate of its own (DCQCN's reaction point): the receiver tells the sender of packets that switches
 //! have marked, and the sender slows down for that receiver alone. The published mechanism has no congestion control;
-//! the scheme `erd` is like it and sends as fast as `line_rate` says.
+//! the scheme `erd-uncontrolled` is like it and sends as fast as `line_rate` says.
 //!
 //! A peer whose process is gone or hangs is found out by its silence and given up. One with which nothing is under way is
 //! forgotten when it says that it closes, after [`RdmConfig::peer_idle`], or when others need its place; both ends agree on

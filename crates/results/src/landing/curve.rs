@@ -1,10 +1,11 @@
-//! How many flows have arrived by when, or how many are slower than what: a curve a scheme.
+//! Flows that have arrived over time, or flows that are slower than a slowdown: a curve a scheme.
 
 use super::situation::Situation;
-use super::verdict::{Measure, three_digits};
+use super::verdict::Measure;
+use crate::arrivals::Arrivals;
 use crate::figures::{Finished, values};
-use crate::human::Quantity;
-use crate::records::{FlowRecord, FlowStatus, RunResult};
+use crate::human::{Quantity, ns, round_ticks};
+use crate::records::RunResult;
 
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 290.0;
@@ -12,6 +13,8 @@ const LEFT: f64 = 52.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 46.0;
+/// Half of a label of the horizontal axis, at most.
+const HALF_LABEL: f64 = 28.0;
 /// Points of a curve.
 const POINTS: usize = 160;
 /// Shares of flows below this are not drawn.
@@ -40,19 +43,18 @@ impl Axis {
             let all = decades.flat_map(|d| steps.iter().map(move |s| s * 10f64.powi(d)));
             return all.filter(|t| (self.from * 0.999..=self.to * 1.001).contains(t)).collect();
         }
-        let raw = (self.to - self.from) / 5.0;
-        let unit = 10f64.powf(raw.max(1e-300).log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|s| s * unit).into_iter().find(|s| *s >= raw).unwrap_or(raw);
-        let first = (self.from / step).ceil() as i64;
-        (first..).map(|i| i as f64 * step).take_while(|t| *t <= self.to * 1.0001).take(12).collect()
+        round_ticks(self.from, self.to, 5)
     }
 }
 
-/// The picture; colours by run.
-pub(super) fn svg(situation: &Situation<'_>, measure: Measure, colours: &[usize]) -> String {
+/// The picture, with colours by run; nothing where no flow of any run finished.
+pub(super) fn svg(situation: &Situation<'_>, measure: Measure, colours: &[usize]) -> Option<String> {
     let curves: Vec<Vec<(f64, f64)>> = situation.runs.iter().map(|(run, _)| curve(run, measure)).collect();
     let all = || curves.iter().flatten();
-    let most = all().map(|p| p.0).fold(0.0, f64::max).max(1e-9);
+    let most = all().map(|p| p.0).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return None;
+    }
     let (x, y, title) = match measure {
         Measure::Completion => (
             Axis { from: 0.0, to: most, log: false },
@@ -75,10 +77,12 @@ pub(super) fn svg(situation: &Situation<'_>, measure: Measure, colours: &[usize]
         let (at, _) = place((tick, y.to));
         out += &format!("<path class=\"grid\" d=\"M{at:.1} {TOP}v{high}\"/>");
         let label = match measure {
-            Measure::Completion => three_digits(Quantity::TimeNs, tick),
+            Measure::Completion => Quantity::TimeNs.in_short(tick),
             Measure::TailSlowdown => format!("{tick}"),
         };
-        out += &text(at, TOP + high + 16.0, "middle", &label);
+        // A label of the right end would leave the picture.
+        let (at, anchor) = if at > WIDTH - HALF_LABEL { (WIDTH - 1.0, "end") } else { (at, "middle") };
+        out += &text(at, TOP + high + 16.0, anchor, &label);
     }
     for tick in y.ticks() {
         let (_, at) = place((x.to, tick));
@@ -97,44 +101,43 @@ pub(super) fn svg(situation: &Situation<'_>, measure: Measure, colours: &[usize]
         out += &text(LEFT + wide, at - 5.0, "end", "P99");
     }
     for (points, colour) in curves.iter().zip(colours) {
-        let line: Vec<String> =
-            points.iter().map(|&p| place(p)).map(|(u, v)| format!("{u:.1} {v:.1}")).collect();
-        if !line.is_empty() {
-            out += &format!(
-                "<path class=\"curve\" style=\"stroke:var(--c{colour})\" d=\"M{}\"/>",
-                line.join("L")
-            );
+        let mut line = String::new();
+        for (u, v) in points.iter().map(|&point| place(point)) {
+            line += &match (line.is_empty(), measure) {
+                (true, _) => format!("M{u:.1} {v:.1}"),
+                // Between two arrivals nothing arrives.
+                (false, Measure::Completion) => format!("H{u:.1}V{v:.1}"),
+                (false, Measure::TailSlowdown) => format!("L{u:.1} {v:.1}"),
+            };
+        }
+        if points.len() > 1 {
+            out += &format!("<path class=\"curve\" style=\"stroke:var(--c{colour})\" d=\"{line}\"/>");
         }
     }
-    out + "</svg>"
+    Some(out + "</svg>")
 }
 
 fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>")
 }
 
-/// Points of the curve of a run: value and share. When flows arrived is known of runs only whose records are at hand, as those of
-/// comparisons are.
+/// Points of the curve of a run: value and share.
 fn curve(run: &RunResult, measure: Measure) -> Vec<(f64, f64)> {
     let figures = run.figures();
     let flows = figures.foreground();
     let count = flows.iter().map(|group| group.count).sum::<u64>() as f64;
-    let done = |flow: &&FlowRecord| flow.status == FlowStatus::Finished;
-    let mut values: Vec<f64> = match measure {
-        Measure::Completion => {
-            run.foreground().filter(done).filter_map(|f| f.finish_ps).map(|t| t as f64 / 1e3).collect()
-        }
-        Measure::TailSlowdown => values(&flows, Finished::slowdown),
-    };
-    values.sort_unstable_by(f64::total_cmp);
-    let n = values.len();
     match measure {
         Measure::Completion => {
-            let ranks = evenly(n, POINTS);
-            std::iter::once((0.0, 0.0)).chain(ranks.map(|i| (values[i], (i + 1) as f64 / count))).collect()
+            let points = Arrivals::of_all(flows.iter().map(|group| &group.arrivals)).points();
+            let shown = evenly(points.len(), POINTS).map(|i| points[i]);
+            let shown = shown.map(|(instant_ps, arrived)| (ns(instant_ps), arrived as f64 / count));
+            std::iter::once((0.0, 0.0)).chain(shown).collect()
         }
         // Ranks close in on the slowest.
         Measure::TailSlowdown => {
+            let mut values = values(&flows, Finished::slowdown);
+            values.sort_unstable_by(f64::total_cmp);
+            let n = values.len();
             let mut ranks: Vec<usize> = (0..POINTS)
                 .map(|i| n - (n as f64).powf(1.0 - i as f64 / POINTS as f64).round() as usize)
                 .collect();
@@ -153,6 +156,7 @@ fn evenly(n: usize, points: usize) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::{FlowRecord, FlowStatus};
 
     fn run(slowdowns: &[u64]) -> RunResult {
         let flow = |&s: &u64| FlowRecord {

@@ -9,6 +9,6 @@ mod situation;
 mod verdict;
 
 pub use page::html;
-pub(crate) use page::{in_brief, of_run};
+pub(crate) use page::{colour_of_run, in_brief, of_run};
 pub use situation::Situation;
 pub use verdict::sentence;

@@ -3,14 +3,13 @@
 use super::situation::Situation;
 use super::verdict::{Measure, Verdict};
 use super::{curve, map};
+use crate::colours::scheme_colours;
 use crate::records::RunResult;
-use crate::template::{escape, fill};
+use crate::template::{escape, fill, plain_page};
 
 const PAGE: &str = include_str!("page.html");
-/// The style of reports, and what only this page has.
-const STYLES: [&str; 2] = [include_str!("../../style.css"), include_str!("page.css")];
-/// Colours of `style.css` that schemes get in the order in which the page names them; the grey one is of the first scheme.
-const COLOURS: usize = 7;
+/// What only this page has.
+const STYLE: &str = include_str!("page.css");
 
 /// The page on `situations`.
 ///
@@ -20,10 +19,9 @@ pub fn html(heading: &str, says: &str, situations: &[Situation<'_>]) -> String {
     let verdicts: Vec<Verdict> = situations.iter().map(Verdict::of).collect();
     let names = names(situations);
     let numbered = || situations.iter().zip(&verdicts).enumerate();
-    fill(
+    let body = fill(
         PAGE,
         &[
-            ("style", STYLES.concat()),
             ("heading", escape(heading)),
             ("says", escape(says)),
             ("tiles", numbered().map(|(i, (situation, verdict))| tile(i, situation, verdict)).collect()),
@@ -32,7 +30,8 @@ pub fn html(heading: &str, says: &str, situations: &[Situation<'_>]) -> String {
                 numbered().map(|(i, (situation, verdict))| card(i, situation, verdict, &names)).collect(),
             ),
         ],
-    )
+    );
+    plain_page("pathweave", STYLE, &body)
 }
 
 /// Names of schemes in the order of their first appearance.
@@ -44,14 +43,6 @@ fn names<'a>(situations: &[Situation<'a>]) -> Vec<&'a str> {
         }
     }
     names
-}
-
-/// The number of a colour: grey for what others are compared with.
-fn colour(names: &[&str], name: &str) -> usize {
-    match names.iter().position(|known| *known == name) {
-        Some(0) | None => COLOURS,
-        Some(place) => (place - 1) % COLOURS,
-    }
 }
 
 /// How much better the best is than the first, at a glance.
@@ -73,7 +64,9 @@ fn tile(number: usize, situation: &Situation<'_>, verdict: &Verdict) -> String {
 }
 
 fn card(number: usize, situation: &Situation<'_>, verdict: &Verdict, names: &[&str]) -> String {
-    let colours: Vec<usize> = situation.runs.iter().map(|(run, _)| colour(names, &run.info.name)).collect();
+    let of_page = scheme_colours(names);
+    let colour = |name: &str| names.iter().position(|known| *known == name).map_or(0, |at| of_page[at]);
+    let colours: Vec<usize> = situation.runs.iter().map(|(run, _)| colour(&run.info.name)).collect();
     // Where the first is best, the last one beside it: there is something to see, too.
     let shown = verdict.best.filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
     let map = difference(situation.runs[0].0, situation.runs[shown].0);
@@ -105,6 +98,7 @@ fn curves(situation: &Situation<'_>, measure: Measure, colours: &[usize]) -> Str
         Measure::TailSlowdown => "Flows that are slower than ...",
     };
     let svg = curve::svg(situation, measure, colours);
+    let svg = svg.unwrap_or_else(|| "<p class=\"note\">No flow has arrived.</p>".to_owned());
     format!("<figure><figcaption>{title}</figcaption>{svg}</figure>")
 }
 
@@ -115,7 +109,8 @@ fn curves(situation: &Situation<'_>, measure: Measure, colours: &[usize]) -> Str
 /// If the situation has no runs.
 pub(crate) fn in_brief(situation: &Situation<'_>) -> (String, String) {
     let verdict = Verdict::of(situation);
-    let colours: Vec<usize> = (0..situation.runs.len()).map(|i| i % (COLOURS + 1)).collect();
+    let names: Vec<&str> = situation.runs.iter().map(|(run, _)| run.info.name.as_str()).collect();
+    let colours = scheme_colours(&names);
     let shown = verdict.best.filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
     let panes = format!(
         "<div>{}</div>\n{}\n{}",
@@ -126,12 +121,20 @@ pub(crate) fn in_brief(situation: &Situation<'_>) -> (String, String) {
     (format!("{}.", escape(&verdict.words())), panes)
 }
 
+/// The colour of a run that is alone: that of its scheme, where it has one.
+pub(crate) fn colour_of_run(run: &RunResult) -> usize {
+    match run.info.schemes.as_slice() {
+        [scheme] => scheme_colours(&[scheme])[0],
+        _ => 0,
+    }
+}
+
 /// Two pictures of one run: how slow its flows were, and what its links carried.
 pub(crate) fn of_run(situation: &Situation<'_>) -> String {
     let run = situation.runs[0].0;
     let mut out = String::new();
     if situation.runs[0].1.measured().finished > 0 {
-        out += &curves(situation, Measure::TailSlowdown, &[0]);
+        out += &curves(situation, Measure::TailSlowdown, &[colour_of_run(run)]);
     }
     if let Some(svg) = map::of_one(run) {
         out += &format!("<figure><figcaption>How busy links were</figcaption>{svg}</figure>");
@@ -196,7 +199,10 @@ mod tests {
         assert!(!page.contains("[[") && page.contains("<title>pathweave</title>"));
         assert!(
             page.contains("width:100.0%;background:var(--c7)")
-                && page.contains("width:33.3%;background:var(--c0)")
+                && page.contains(&format!(
+                    "width:33.3%;background:var(--c{})",
+                    scheme_colours(&["ecmp", "<b>"])[1]
+                ))
         );
     }
 }

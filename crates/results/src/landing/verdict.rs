@@ -25,8 +25,8 @@ impl Measure {
 
     pub(super) fn show(self, value: f64) -> String {
         match self {
-            Measure::Completion => three_digits(Quantity::TimeNs, value),
-            Measure::TailSlowdown => three_digits(Quantity::Plain, value),
+            Measure::Completion => Quantity::TimeNs.in_short(value),
+            Measure::TailSlowdown => Quantity::Plain.in_short(value),
         }
     }
 
@@ -48,17 +48,6 @@ impl Measure {
             Measure::TailSlowdown => flows.slowdown.p99,
         })
     }
-}
-
-/// Three significant digits, without zeros at the end of a fraction.
-pub(super) fn three_digits(quantity: Quantity, value: f64) -> String {
-    let scale = 10f64.powi(2 - value.abs().max(1e-300).log10().floor() as i32);
-    let text = quantity.show((value * scale).round() / scale);
-    let (number, unit) =
-        text.split_once(' ').map_or((text.as_str(), ""), |(number, _)| (number, &text[number.len()..]));
-    let number =
-        if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
-    format!("{number}{unit}")
 }
 
 /// How the schemes of a situation did.

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::index::{Index, index};
 use super::{Budget, rounded};
 use crate::blocks::Blocks;
+use crate::events::{EventKind, EventRecord};
 use crate::human::ns;
 use crate::records::{Direction, NodeKind, RunResult};
 
@@ -18,8 +20,38 @@ pub(super) struct Fabric {
     /// For each line of the picture the node it leaves; its place is its row.
     from: Vec<u32>,
     to: Vec<u32>,
+    /// Faults on links, which are drawn one by one.
+    outages: Vec<Outage>,
     /// Where nodes are blocks of nodes and lines all links between two blocks.
     blocks: Option<Aggregated>,
+}
+
+/// A fault on a link, in both directions, and when it was over.
+#[derive(Debug, Serialize)]
+struct Outage {
+    row: u32,
+    from_ns: f64,
+    until_ns: Option<f64>,
+}
+
+/// Faults on single links. A repair has the number of its fault.
+fn outages(run: &RunResult) -> Vec<Outage> {
+    let mut out = Vec::new();
+    let is = |event: &EventRecord, kind| event.kind == kind && event.link.is_some();
+    for (place, fault) in run.events.iter().enumerate().filter(|(_, event)| is(event, EventKind::Fault)) {
+        let ends = |event: &&EventRecord| {
+            is(event, EventKind::Repair) && event.link == fault.link && event.value == fault.value
+        };
+        let until_ns = run.events[place..].iter().find(ends).map(|event| rounded(ns(event.time_ps)));
+        let link = fault.link.and_then(|link| run.links.get(link as usize));
+        let back = link.and_then(|link| {
+            run.links.iter().find(|back| (back.from_node, back.to_node) == (link.to_node, link.from_node))
+        });
+        for row in link.into_iter().chain(back).map(|link| link.link) {
+            out.push(Outage { row, from_ns: rounded(ns(fault.time_ps)), until_ns });
+        }
+    }
+    out
 }
 
 /// A large fabric. Its rows are the lines between blocks, and behind them the cells of the matrices.
@@ -31,6 +63,8 @@ pub(super) struct Aggregated {
     links: Vec<u32>,
     /// A matrix for each tier and direction.
     panels: Vec<Panel>,
+    /// Nodes and links by name, where there are not too many.
+    index: Option<Index>,
 }
 
 #[derive(Debug, Serialize)]
@@ -48,6 +82,7 @@ pub(super) struct Totals {
     /// Of the busiest of its links; nothing where every row is one link.
     busiest: Option<Vec<f64>>,
     /// Sums.
+    rate_bps: Vec<u64>,
     tx_bytes: Vec<u64>,
     dropped: Vec<u64>,
     marked: Vec<u64>,
@@ -112,6 +147,7 @@ pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, Rows) {
             totals: totals(run, &rows),
             from: run.links.iter().map(|l| l.from_node).collect(),
             to: run.links.iter().map(|l| l.to_node).collect(),
+            outages: outages(run),
             blocks: None,
         };
         return (fabric, rows);
@@ -134,15 +170,18 @@ pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, Rows) {
         let first_row = end(&panels);
         panels.push(panel(run, of, &links, cells, first_row, &mut of_link));
     }
+    let index = index(run, &blocks, &of_link, budget.named_links);
     let rows = Rows::new(of_link, of_block, end(&panels));
     let fabric = Fabric {
         totals: totals(run, &rows),
         from: pairs.keys().map(|&(from, _)| from).collect(),
         to: pairs.keys().map(|&(_, to)| to).collect(),
+        outages: Vec::new(),
         blocks: Some(Aggregated {
             nodes: blocks.blocks.iter().map(|block| block.nodes).collect(),
             links: rows.links.clone(),
             panels,
+            index,
         }),
         nodes: blocks
             .blocks
@@ -158,6 +197,7 @@ fn totals(run: &RunResult, rows: &Rows) -> Totals {
     let mut totals = Totals {
         utilisation: vec![0.0; count],
         busiest: rows.are_blocks().then(|| vec![0.0; count]),
+        rate_bps: vec![0; count],
         tx_bytes: vec![0; count],
         dropped: vec![0; count],
         marked: vec![0; count],
@@ -172,6 +212,7 @@ fn totals(run: &RunResult, rows: &Rows) -> Totals {
             if let Some(busiest) = &mut totals.busiest {
                 busiest[row] = busiest[row].max(used);
             }
+            totals.rate_bps[row] += link.rate_bps;
             totals.tx_bytes[row] += link.tx_bytes;
             totals.dropped[row] += link.dropped_packets;
             totals.marked[row] += link.ecn_marked_packets;

@@ -21,6 +21,8 @@ struct Row {
     group: u16,
     start_ns: f64,
     finish_ns: Option<f64>,
+    /// How long it took; less than from start to finish where it overlaps the iteration that it follows.
+    time_ns: Option<f64>,
     /// Communication that nothing hid; nothing where the job computes nothing, or did not finish.
     exposed_ns: Option<f64>,
 }
@@ -28,7 +30,7 @@ struct Row {
 /// The jobs of a run.
 pub(super) fn jobs(run: &RunResult, budget: &Budget) -> Jobs {
     let mut jobs: Vec<_> = run.jobs.iter().collect();
-    jobs.sort_by_key(|j| std::cmp::Reverse(j.finish_ps.map_or(u64::MAX, |finish| finish - j.start_ps)));
+    jobs.sort_by_key(|j| std::cmp::Reverse(j.completion_ps().unwrap_or(u64::MAX)));
     jobs.truncate(budget.jobs);
     jobs.sort_by_key(|j| (j.start_ps, j.job));
     let row = |j: &crate::JobRecord| Row {
@@ -37,6 +39,7 @@ pub(super) fn jobs(run: &RunResult, budget: &Budget) -> Jobs {
         group: j.group,
         start_ns: rounded(ns(j.start_ps)),
         finish_ns: j.finish_ps.map(|t| rounded(ns(t))),
+        time_ns: j.completion_ps().map(|t| rounded(ns(t))),
         exposed_ns: j.exposed_ps().filter(|_| j.compute_ps > 0).map(|t| rounded(ns(t))),
     };
     Jobs { of: run.jobs.len(), rows: jobs.into_iter().map(row).collect() }

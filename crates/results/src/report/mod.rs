@@ -12,6 +12,7 @@ mod first;
 mod flows;
 mod frames;
 mod hosts;
+mod index;
 mod intervals;
 mod jobs;
 mod page;
@@ -36,6 +37,8 @@ struct Budget {
     groups: usize,
     /// Links drawn one by one; where there are more, neighbours share a cell of a matrix.
     links: usize,
+    /// Links that can be found by name where they are not drawn one by one.
+    named_links: usize,
     /// Values in the pictures over time of a run: links and hosts, times instants, times what is shown of them.
     cells: usize,
     /// Flows picked at random.
@@ -64,6 +67,7 @@ impl Budget {
             curves: if runs <= 8 { 6 } else { 2 },
             groups: if runs <= 8 { 12 } else { 2 },
             links: (16_000 / runs).min(4_000),
+            named_links: (40_000 / runs).min(20_000),
             cells: 1_600_000 / runs,
             flows: (6_000 / runs).clamp(50, PICKED),
             jobs: (1_600 / runs).clamp(20, 400),
@@ -82,6 +86,7 @@ impl Budget {
             curves: (self.curves / 2).max(1),
             groups: self.groups / 2,
             links: self.links / 2,
+            named_links: self.named_links / 2,
             cells: self.cells / 2,
             flows: self.flows / 2,
             jobs: self.jobs / 2,

@@ -19,8 +19,10 @@ use super::series::{Chart, charts};
 use super::tables::html_table;
 use super::timeline::{Timeline, timeline};
 use crate::collectives::CollectiveRecord;
+use crate::colours::scheme_colours;
 use crate::figures::FlowFigures;
 use crate::grid;
+use crate::landing::colour_of_run;
 use crate::records::RunResult;
 use crate::summary::Summary;
 use crate::template::{escape, fill, script_json};
@@ -35,6 +37,8 @@ const MOST_BYTES: usize = 5_000_000;
 #[derive(Serialize)]
 struct RunPictures<'a> {
     name: &'a str,
+    /// The number of its colour.
+    colour: usize,
     simulated_ns: f64,
     groups: &'a [String],
     schemes: &'a [String],
@@ -80,7 +84,11 @@ fn page(
         .iter()
         .zip(figures)
         .zip(collectives)
-        .map(|(((run, summary), figures), of_run)| pictures(run, summary, (figures, of_run), budget))
+        .zip(colours(runs))
+        .map(|((((run, summary), figures), of_run), colour)| RunPictures {
+            colour,
+            ..pictures(run, summary, (figures, of_run), budget)
+        })
         .collect();
     let summaries: Vec<Summary> = runs.iter().map(|(_, summary)| shortened(summary, budget)).collect();
     let scenarios =
@@ -97,6 +105,14 @@ fn page(
     fill(VIEWER, &texts)
 }
 
+/// Of each run; a comparison has those of its first screen.
+fn colours(runs: &[(&RunResult, &Summary)]) -> Vec<usize> {
+    match runs {
+        [(run, _)] => vec![colour_of_run(run)],
+        _ => scheme_colours(&runs.iter().map(|(run, _)| run.info.name.as_str()).collect::<Vec<_>>()),
+    }
+}
+
 fn pictures<'a>(
     run: &'a RunResult,
     summary: &Summary,
@@ -108,6 +124,7 @@ fn pictures<'a>(
     let (hosts, labels) = hosts(run, budget);
     RunPictures {
         name: &run.info.name,
+        colour: 0,
         simulated_ns: super::rounded(crate::human::ns(run.info.simulated_ps)),
         groups: &run.info.groups,
         schemes: &run.info.schemes,

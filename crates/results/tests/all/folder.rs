@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::{Shape, run};
-use pathweave_results::{FILES, FlowFigures, OutputError, ResultFolder, Role, RunResult, Summary};
+use pathweave_results::{
+    FILES, FlowFigures, OutputError, ResultFolder, Role, RunResult, Summary, report_html,
+};
 
 fn write(destination: &Path, run: &RunResult) -> Result<(), OutputError> {
     let folder = ResultFolder::create(destination)?;
@@ -143,6 +145,9 @@ fn records_of_a_comparison_are_written_before_the_rest_of_their_folders() {
     let written = RunResult { flows: Vec::new(), streamed: Some(Box::new(figures)), ..first.clone() };
     let summaries = [&written, &second].map(Summary::from_run);
     folder.write_comparison(&[(&second, &summaries[1]), (&written, &summaries[0])]).unwrap();
+    // Whatever the report draws, it draws without the records.
+    let kept = report_html(&[(&second, &summaries[1]), (&first, &summaries[0])]);
+    assert_eq!(report_html(&[(&second, &summaries[1]), (&written, &summaries[0])]), kept);
     let target = folder.commit().unwrap();
     assert_eq!(names(&target), ["a_b", "a_b-2", "report.html", "summary.json"]);
     let alone = dir.path().join("alone");

@@ -7,6 +7,7 @@ mod effects;
 mod estimate;
 mod flow;
 mod hostile_files;
+mod iterations;
 mod limits;
 mod names;
 mod planted;

@@ -8,7 +8,7 @@ use crate::algorithm::Algorithm;
 use crate::builder::{Draft, Stream};
 use crate::collective::Operation;
 use crate::error::WorkloadError;
-use crate::graph::PROCESS_BITS;
+use crate::graph::{JobId, PROCESS_BITS};
 use crate::sink::{Generate, Sink, Steps};
 
 /// Every host of a group, or every process on its hosts, sends to every other. Each round of each group is a job.
@@ -77,9 +77,10 @@ impl Generate for AllToAll {
                 .map(|p| Process { host: hosts[p % hosts.len()], local: (p / hosts.len()) as u16 })
                 .collect();
             let members = &members[..];
-            let mut ready: Vec<Draft> = Vec::new();
+            let (mut ready, mut before): (Vec<Draft>, _) = (Vec::new(), None);
             for round in 0..self.repetitions {
-                ready = self.round(out, g, members, round, &ready)?;
+                let job = out.next_job(format_args!("group {g}, round {round}"), &mut before)?;
+                ready = self.round(out, job, members, round, &ready)?;
             }
         }
         Ok(())
@@ -92,14 +93,13 @@ impl AllToAll {
     fn round(
         &self,
         out: &mut Sink<'_>,
-        group: usize,
+        job: JobId,
         members: &[Process],
         round: u32,
         ready: &[Draft],
     ) -> Result<Vec<Draft>, WorkloadError> {
         let n = members.len();
         let window = self.window.map_or(n, |w| w as usize);
-        let job = out.job(format_args!("group {group}, round {round}"))?;
         out.doing("compute", format_args!("round {round}"));
         let mut done = Vec::new();
         if round + 1 < self.repetitions || self.compute > Duration::ZERO {

@@ -83,9 +83,9 @@ impl Generate for Moe {
         out.check_count(groups.iter().map(messages).sum::<f64>() * layers)?;
         for (number, members) in groups.iter().enumerate() {
             let mut popular = out.rng(&format!("popular in {number}"));
-            let mut ready: Vec<Draft> = Vec::new();
+            let (mut ready, mut before): (Vec<Draft>, _) = (Vec::new(), None);
             for iteration in 0..self.repetitions {
-                let job = out.job(format_args!("group {number}, iteration {iteration}"))?;
+                let job = out.next_job(format_args!("group {number}, iteration {iteration}"), &mut before)?;
                 for layer in 0..self.layers {
                     let mut order: Vec<usize> = (0..members.len()).collect();
                     popular.shuffle(&mut order);

@@ -102,8 +102,10 @@ impl Generate for Pipeline {
         out.check_count(4.0 * stages as f64 * f64::from(self.microbatches) * f64::from(self.repetitions))?;
         for (number, members) in groups.iter().enumerate() {
             let mut last: Vec<Option<Draft>> = vec![None; members.len()];
+            let mut before = None;
             for iteration in 0..self.repetitions {
-                let job = out.job(format_args!("pipeline {number}, iteration {iteration}"))?;
+                let name = format_args!("pipeline {number}, iteration {iteration}");
+                let job = out.next_job(name, &mut before)?;
                 self.iteration(out, members, &mut last, job)?;
             }
         }

@@ -7,6 +7,7 @@ use super::members::{Placement, groups};
 use super::ring::Ring;
 use crate::builder::Draft;
 use crate::error::WorkloadError;
+use crate::graph::JobId;
 use crate::sink::{Generate, Sink};
 
 /// Groups of n hosts add up a vector in 2 (n - 1) steps around a ring. Each round of each ring is a job.
@@ -52,9 +53,10 @@ impl Generate for RingAllReduce {
         let rings = f64::from(out.env.hosts / n.max(1));
         out.check_count(rings * Ring::messages(n) * f64::from(self.repetitions))?;
         for (index, members) in groups(out, self.group_size, self.placement)?.iter().enumerate() {
-            let mut ready: Vec<Draft> = Vec::new();
+            let (mut ready, mut before): (Vec<Draft>, _) = (Vec::new(), None);
             for round in 0..self.repetitions {
-                ready = self.round(out, index, members, round, &ready)?;
+                let job = out.next_job(format_args!("ring {index}, round {round}"), &mut before)?;
+                ready = self.round(out, job, members, round, &ready)?;
             }
         }
         Ok(())
@@ -67,13 +69,12 @@ impl RingAllReduce {
     fn round(
         &self,
         out: &mut Sink<'_>,
-        index: usize,
+        job: JobId,
         members: &[u32],
         round: u32,
         ready: &[Draft],
     ) -> Result<Vec<Draft>, WorkloadError> {
         let ring = Ring { members };
-        let job = out.job(format_args!("ring {index}, round {round}"))?;
         out.collective(format_args!("round {round}"), ring.steps(self.size, None));
         let last = ring.all_reduce(out, self.size, ready, job)?;
         out.doing("compute", format_args!("round {round}"));

@@ -155,6 +155,7 @@ fn flows(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
             name: format!("allreduce {job}"),
             group: 1,
             start_ps,
+            before_ps: None,
             finish_ps,
             compute_ps: END_PS / 4,
             size_bytes: Some(1_000_000),

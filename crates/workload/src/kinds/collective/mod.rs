@@ -13,6 +13,7 @@ use crate::collective::{Operation, Plan, Ranks, chunk, eight};
 use crate::counts::Counts;
 use crate::error::WorkloadError;
 use crate::fold::Fold;
+use crate::graph::JobId;
 use crate::sink::{Generate, Sink};
 
 /// Groups of hosts that run a collective, as NCCL and MPI do them. Each round of each group is a job, of which results
@@ -106,9 +107,10 @@ impl Generate for Collective {
         out.check_dependencies(all.dependencies as f64 / order as f64)?;
         for (number, members) in groups.iter().take(alike.map_or(groups.len(), |of| of.groups)).enumerate() {
             let alike = alike.map(|alike| alike.ranks(members.len()));
-            let mut ready = vec![None; members.len()];
+            let (mut ready, mut before) = (vec![None; members.len()], None);
             for round in 0..self.repetitions {
-                let group = Group { number, members, alike: alike.as_deref() };
+                let job = out.next_job(format_args!("group {number}, round {round}"), &mut before)?;
+                let group = Group { job, members, alike: alike.as_deref() };
                 ready = self.round(out, group, round, &ready)?;
             }
         }
@@ -116,10 +118,10 @@ impl Generate for Collective {
     }
 }
 
-/// A group that runs the collective.
+/// A group that runs the collective, for a round.
 #[derive(Clone, Copy)]
 struct Group<'a> {
-    number: usize,
+    job: JobId,
     /// Host of each rank.
     members: &'a [u32],
     /// By rank, the one that stands for it; `None`: each for itself.
@@ -159,9 +161,8 @@ impl Collective {
         round: u32,
         ready: &[Option<Draft>],
     ) -> Result<Vec<Option<Draft>>, WorkloadError> {
-        let Group { number, members, alike } = group;
+        let Group { job, members, alike } = group;
         let plan = self.plan(members.len());
-        let job = out.job(format_args!("group {number}, round {round}"))?;
         out.measure(job, plan.operation.measure(plan.ranks, plan.size));
         out.collective(format_args!("round {round}"), plan.steps(None));
         let through = plan.put(out, Ranks { members, alike, ready, stream: 0, job })?;

@@ -46,8 +46,9 @@ pub(super) fn play(
     let counts = count::check(counter, out, file, (batches, alike.order()))?;
     out.reserve(counts);
     let mut last: Vec<Option<Draft>> = vec![None; layout.gpus()];
+    let mut before = None;
     for number in 0..config.iterations {
-        let job = out.job(format_args!("iteration {number}"))?;
+        let job = out.next_job(format_args!("iteration {number}"), &mut before)?;
         let beside = vec![Vec::new(); layout.gpus()];
         let mut play = Play { config, out: &mut *out, file, layout, hosts, alike: &alike, job, last, beside };
         play.iteration(batches)?;

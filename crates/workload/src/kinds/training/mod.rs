@@ -115,9 +115,9 @@ impl Training {
 
         for (index, members) in groups.iter().enumerate() {
             let ring = Ring { members };
-            let mut last = Vec::new();
+            let (mut last, mut before) = (Vec::new(), None);
             for number in 0..self.iterations {
-                let job = out.job(format_args!("ring {index}, iteration {number}"))?;
+                let job = out.next_job(format_args!("ring {index}, iteration {number}"), &mut before)?;
                 last = iteration(out, ring, forward.scale(self.scale), &steps, &last, job)?;
             }
         }

@@ -128,3 +128,15 @@ fn fields_out_of_range_are_named() {
     assert!(error(Transformer { microbatches: 0, ..tiny() }).contains("microbatches = 0"));
     assert!(error(Transformer { iterations: 0, ..tiny() }).contains("iterations = 0"));
 }
+
+/// (m + p - 1) (f + b) an iteration, although stages begin the next one before the last is over.
+#[test]
+fn iterations_of_a_pipeline_take_their_period_by_hand() {
+    let config = Transformer { pp: 2, microbatches: 4, iterations: 3, ..tiny() };
+    let spans = JobSpans::from_graph(&graph(2, config));
+    // Half of the flops of the test above a stage, three times with backward.
+    let each = 3 * 8 * (2 * (8 * 4096 + 2048 + 32768) + 12_800) / 2;
+    for iteration in 0..3 {
+        assert_eq!(spans.span(JobId(iteration)), Duration::from_ns((4 + 2 - 1) * each), "{iteration}");
+    }
+}
