@@ -170,6 +170,7 @@ impl<P: Policy> Qp<P> {
             retransmit: true,
             inflight_packets: self.send.flight.full_packets(common.mtu_payload(self.num)),
             inflight_bytes: self.send.flight.inflight_bytes(),
+            egress: self.all_free(common),
         };
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         match self.policy.poll_send(now, &want, &mut cx) {
