@@ -72,7 +72,9 @@ mod tests {
             Loaded::parse(&text, "long.toml", ".", &Changes::default()).unwrap().draft().unwrap().notes
         };
         assert_eq!(notes("\"weave\""), [""; 0]);
-        let [note] = &notes("{ base = \"weave\", recovery = { window_packets = 4096 } }")[..] else { panic!("one note") };
+        let [note] = &notes("{ base = \"weave\", recovery = { window_packets = 4096 } }")[..] else {
+            panic!("one note")
+        };
         assert!(note.starts_with("scheme.recovery.window_packets = 4096: the path from "), "{note}");
         assert!(note.contains(" holds 11") && note.contains(" has 36 % of it at most"), "{note}");
         assert_eq!(notes("{ base = \"weave\", recovery = { window_packets = 65536 } }"), [""; 0]);
