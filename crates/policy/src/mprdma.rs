@@ -235,10 +235,11 @@ impl MpRdma {
         self.clock.avoid(path, rng);
     }
 
-    /// A packet was granted for a full one. What short ones leave is kept for others, a full packet at a time.
+    /// A packet was granted for a full one. What short ones in a row leave is kept for others, a full packet at a time.
     #[inline]
     fn save(&mut self, wire_bytes: u32) {
-        self.spare += (1.0 - f64::from(wire_bytes) / self.params.packet_bytes).max(0.0);
+        let rest = 1.0 - f64::from(wire_bytes) / self.params.packet_bytes;
+        self.spare = if rest > 0.0 { self.spare + rest } else { 0.0 };
         if self.spare >= 1.0 {
             self.spare -= 1.0;
             self.kept = self.kept.saturating_add(1);

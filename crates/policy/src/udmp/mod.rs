@@ -363,11 +363,11 @@ impl Policy for Udmp {
                 self.clock.sprayed(cx.rng);
             }
         }
-        // A short packet gives back what it did not need. A full packet of that may leave without another acknowledgement: the
-        // one that released it stands for as many bytes.
+        // A short packet gives back what it did not need. Where several follow each other, a full packet of that may leave without
+        // another acknowledgement: the one that released it stands for as many bytes.
         let rest = (self.law.packet() - f64::from(sent.wire_bytes)).max(0.0);
         self.pool += rest;
-        self.given_back += rest;
+        self.given_back = if rest > 0.0 { self.given_back + rest } else { 0.0 };
         if self.given_back >= self.law.packet() {
             self.given_back -= self.law.packet();
             self.pool -= self.law.packet();
