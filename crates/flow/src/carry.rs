@@ -195,7 +195,7 @@ impl Engine<'_> {
                 queue.long_message(wire * share, capacity, &self.law);
             }
         }
-        let recovery = self.models[usize::from(group)].recovery.filter(|_| self.marks.each_counts);
+        let recovery = self.models[usize::from(group)].recovery.filter(|_| !self.marks.open);
         let pace = &mut self.lanes[lane as usize].pace;
         let limit = recovery.map_or(line, |recovery| pace.advance(now, line, &recovery));
         let flow = self.solver.add(&self.uses, limit, acks);

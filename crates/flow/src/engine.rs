@@ -48,7 +48,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) levels: Vec<[Level; 2]>,
     /// By pair of the network: what it sends.
     pub(crate) levels_of_pairs: Vec<Level>,
-    /// Of rate controls by timers, where each message counts, and where not.
+    /// Of rate controls by timers, where messages begin together or wait for each other, and where they come at random.
     pub(crate) recovering: Recovering,
     pub(crate) slow: Slow,
     pub(crate) ledger: Ledger,

@@ -34,7 +34,9 @@ const UNEQUAL: f64 = 1.5;
 #[derive(Debug)]
 pub(crate) struct Marks {
     /// Tasks wait for messages, or there are so few that each counts.
-    pub(crate) each_counts: bool,
+    each_counts: bool,
+    /// None does, and messages begin at many times: what rate controls do is known in the mean.
+    pub(crate) open: bool,
     /// In such a run a host receives from several others, which meet there as soon as they are out of step.
     drifts: bool,
     /// Some rate control increases by timers.
@@ -76,6 +78,7 @@ impl Marks {
             sender != message.src
         };
         Marks {
+            open,
             each_counts: closed || messages.len() <= FEW,
             drifts: closed && messages.iter().any(&mut several),
             by_timers: models.iter().any(|model| model.recovery.is_some()),

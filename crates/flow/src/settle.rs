@@ -26,7 +26,7 @@ impl Engine<'_> {
             service.rate = rate;
             if let Some(recovery) = models[usize::from(service.group)].recovery {
                 let limiting = || solver.limiting(flow).filter(|&at| network.at_switch[at as usize]);
-                if !self.marks.each_counts {
+                if self.marks.open {
                     slow.note(now, (flow, service), solver);
                 } else if let Some(at) = limiting() {
                     let lane = &mut lanes[service.lane as usize];

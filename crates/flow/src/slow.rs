@@ -1,6 +1,6 @@
 //! Rate controls by timers where messages begin at random and many share each port: in the mean they are slow to take what others
 //! leave. A new flow sends at line rate. Once it has been limited it may have no more than what it had then, and gets it back
-//! step by step. Where each message counts, [`recovery`](crate::recovery) follows their cuts one by one.
+//! step by step. Elsewhere [`recovery`](crate::recovery) follows their cuts one by one.
 
 use pathweave_units::{Duration, Time};
 

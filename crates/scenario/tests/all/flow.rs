@@ -101,7 +101,8 @@ fn uplinks_are_shared_as_packets_are_spread() {
     let topology = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\nhosts_per_leaf = 16\n";
     let list: Vec<_> = (0..16).map(|host| (host, host + 16, 1, 0)).collect();
     let text = format!("scheme = \"rps\"\n{topology}{}", messages(&list));
-    let sprayed = flows(&text, &[]);
+    // Without the cuts of DCQCN, which leave links idle.
+    let sprayed = flows(&text, &["scheme=swift-rps"]);
     let wire = 4.0 * 81_608.48;
     for (_, time) in times(&sprayed) {
         // Random packets collide on links that are full: 2.4 times the root of the time in packets.
@@ -393,7 +394,8 @@ fn a_collective_whose_ranks_are_alike_takes_as_long_and_loads_all_links() {
             result.jobs.iter().map(|job| job.finish_ps.expect("it ended")).max().expect("jobs") as f64
         };
         let error = time(&folded) / time(&whole) - 1.0;
-        assert!(error.abs() < 0.002, "{operation} over {spines} spines: {error}");
+        // Waits of single messages are drawn at random where none stands for others.
+        assert!(error.abs() < 0.015, "{operation} over {spines} spines: {error}");
         for (all, once) in whole.links.iter().zip(&folded.links) {
             let (all, once) = (all.tx_bytes as f64, once.tx_bytes as f64);
             assert!(
