@@ -1,59 +1,16 @@
 //! The worked example of docs/add-a-scheme.md: a path picker, on the bench that every scheme has to pass.
 
+// The picker finds here what it finds in the crate.
+extern crate alloc;
+pub use pathweave_policy::*;
+
+#[path = "worked_example/two_choices.rs"]
+pub mod two_choices;
+
 use pathweave_policy::cc::{AnyCc, CcConfig, DcqcnConfig};
-use pathweave_policy::picker::{PathPicker, PathSet};
 use pathweave_policy::testing::{Scenario, random_operations};
-use pathweave_policy::{Feedback, FeedbackKind, PathView, PolicyCx, PolicyEnv, Sent, Split, Want};
-use pathweave_units::{PathId, Rng, Time};
-
-/// For every packet, of two random paths the one with fewer marks of late (M. Mitzenmacher, "The Power of Two Choices
-/// in Randomized Load Balancing", 2001).
-struct TwoChoices {
-    paths: PathSet,
-    /// Marks of late, by path; a clean acknowledgement halves them.
-    marks: Vec<u16>,
-    /// Drawn ahead, so that asking costs nothing and changes nothing.
-    next: PathId,
-}
-
-impl TwoChoices {
-    fn new(paths: u16, rng: &mut Rng) -> Self {
-        let marks = vec![0; usize::from(paths)];
-        let mut picker = TwoChoices { paths: PathSet::all(paths), marks, next: PathId(0) };
-        picker.draw(rng);
-        picker
-    }
-    fn draw(&mut self, rng: &mut Rng) {
-        let (one, other) = (self.paths.draw(rng), self.paths.draw(rng));
-        let marks = |path: PathId| self.marks[path.index()];
-        self.next = if marks(other) < marks(one) { other } else { one };
-    }
-}
-
-impl PathPicker for TwoChoices {
-    pathweave_policy::ignores!(on_open, on_close);
-    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
-        self.next
-    }
-    fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
-        self.draw(cx.rng);
-        0
-    }
-    fn on_feedback(&mut self, _now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
-        let marks = &mut self.marks[feedback.path.index()];
-        match feedback.kind {
-            FeedbackKind::Ack { marked: false, .. } => *marks /= 2,
-            FeedbackKind::Ack { marked: true, .. } => *marks = marks.saturating_add(1),
-            // Worse than any mark: there may be nothing at the end of this path.
-            FeedbackKind::Lost | FeedbackKind::Timeout => *marks = marks.saturating_add(8),
-            _ => {}
-        }
-    }
-    fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        self.paths = PathSet::usable(paths);
-        self.draw(cx.rng);
-    }
-}
+use pathweave_units::Rng;
+use two_choices::TwoChoices;
 
 /// With DCQCN, as `rps` is.
 fn two_choices(env: &PolicyEnv, rng: &mut Rng) -> Split<AnyCc, TwoChoices> {

@@ -131,7 +131,25 @@ fn everything_through_every_scenario() {
         }
     }
     // scenario | scheme | done, ns | packets by path | retransmitted, marked, notifications
-    assert_eq!(table, include_str!("snapshot.txt"), "\n{table}");
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/src/testing/snapshot.txt");
+    if std::env::var_os("PATHWEAVE_BLESS").is_some() {
+        std::fs::write(kept, &table).expect("the table can be written");
+    }
+    let kept = std::fs::read_to_string(kept).expect("the table");
+    fn row_of(table: &str, row: usize) -> &str {
+        table.lines().nth(row).unwrap_or("none")
+    }
+    let differs = (0..table.lines().count().max(kept.lines().count()))
+        .find(|&row| row_of(&table, row) != row_of(&kept, row));
+    if let Some(row) = differs {
+        panic!(
+            "snapshot.txt differs from line {}:\n  kept: {}\n  now:  {}\nIf that is meant, write it anew with PATHWEAVE_BLESS=1 and \
+             review the change",
+            row + 1,
+            row_of(&kept, row),
+            row_of(&table, row)
+        );
+    }
 }
 
 /// The schemes driven by acknowledgements: without notifications, and with a limit of their own.
