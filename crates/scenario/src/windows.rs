@@ -50,7 +50,7 @@ fn longest(spec: &SimSpec, scheme: Option<usize>) -> Option<Longest> {
     let (full, ack) = full_and_ack_bytes(&spec.host);
     let holds = |pair: (HostId, HostId)| {
         let path = profile(&spec.topology, &routing, pair.0, pair.1)?;
-        let bytes = path.line_rate().bytes_in(path.round_trip(full, ack));
+        let bytes = path.line_rate.bytes_in(path.round_trip(full, ack));
         Some(Longest { packets: bytes.div_ceil(u64::from(full)), pair })
     };
     pairs.into_iter().filter_map(holds).max_by_key(|longest| longest.packets)
