@@ -180,6 +180,7 @@ mod tests {
             fidelity: "packet".to_owned(),
             error: None,
             time_ns,
+            latency_ratio: None,
             time_ci95_ns: None,
             open_flows: 0,
             ending: if time_ns.is_some() { Ending::Ended } else { Ending::NotRun },

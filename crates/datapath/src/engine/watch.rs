@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pathweave_policy::{
-    AnyPolicy, ControlFeedback, Egress, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathState,
-    PathView, Policy, PolicyCx, SendWindow, Sent, Want,
+    AnyPolicy, ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathState, PathView,
+    Policy, PolicyCx, SendWindow, Sent, Want,
 };
 use pathweave_units::{Duration, PathId, Rate, Time};
 use pathweave_wire::Measures;
@@ -409,7 +409,7 @@ mod tests {
     use super::*;
     use crate::config::DeviceConfig;
     use crate::engine::fit::Recipe;
-    use pathweave_policy::{Leg, Peers, PolicyEnv, Shared, Treatment, find_scheme};
+    use pathweave_policy::{Egress, Leg, Peers, PolicyEnv, Shared, Treatment, find_scheme};
     use pathweave_units::Rng;
 
     const PATHS: u16 = 4;
