@@ -386,9 +386,10 @@ impl Recovery {
     pub fn for_path(self, path_packets: u64) -> Self {
         match (self.given_window_packets(), self.window_packets()) {
             (None, Some(least)) => {
-                let wanted = path_packets.saturating_mul(2).next_multiple_of(u64::from(WINDOW_STEP_PACKETS));
                 let most = u64::from(MOST_WINDOW_PACKETS);
-                self.with_window_packets(least.max(wanted.min(most) as u32))
+                let wanted = path_packets.saturating_mul(2).min(most);
+                let wanted = wanted.next_multiple_of(u64::from(WINDOW_STEP_PACKETS)).min(most);
+                self.with_window_packets(least.max(wanted as u32))
             }
             _ => self,
         }

@@ -248,8 +248,6 @@ mod tests {
             "scheme = {{ base = \"a\", policy.picker.recycled = {{ ring = 4 }} }}\n[schemes]\na = {recycled}"
         );
         assert_eq!(picker(scheme(&text))["recycled"]["ring"].as_integer(), Some(4));
-        let cc = scheme("scheme = { base = \"uet-nscc\", policy.cc = { swift = { increase = 2.0 } } }");
-        assert_eq!(cc["policy"]["cc"].as_table().unwrap().keys().collect::<Vec<_>>(), ["swift"]);
     }
 
     /// What a table in a table is in a scheme, wherever it is alone there: a choice.
@@ -271,7 +269,7 @@ mod tests {
             walk("scheme", &table, &mut found);
         }
         let found: Vec<&str> = found.iter().map(String::as_str).collect();
-        assert_eq!(found, ["scheme.policy.cc", "scheme.policy.picker"]);
+        assert_eq!(found, ["scheme.policy.picker"]);
     }
 
     #[test]

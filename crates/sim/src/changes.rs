@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use pathweave_execution::ConnId;
 use pathweave_topo::{LinkId, NodeId, PortRef, Routing, Topology};
+use pathweave_transport::PortChange;
 use pathweave_units::{HostId, QpNum, Time};
 
 use crate::chosen_routes::ChosenRoutes;
@@ -124,7 +125,7 @@ impl<const C: usize> Whole<'_, '_, C> {
                 && let Some(shard) = self.at(from)
             {
                 let ports = shard.network.leading_ports(topology, from, to);
-                shard.hosts[from.index()].on_reaching_ports(now, to, ports);
+                shard.hosts[from.index()].on_ports(now, PortChange::Reaches { to, ports });
                 told.insert(from);
             }
         }

@@ -3,7 +3,7 @@
 use pathweave_policy::{DatagramConfig, Leg, PolicyEnv, Repair, Service};
 use pathweave_results::FlowRecord;
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp, SideMessage};
-use pathweave_transport::{Status, Transport};
+use pathweave_transport::{PortChange, Status, Transport};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::Body;
 
@@ -322,7 +322,7 @@ impl<const C: usize> Shard<'_, C> {
         let qp = model.rd.get_mut(own.qp).expect("made if it was not there");
         let leading = self.network.leading_ports(&spec.topology, own.host, peer.host);
         if nic_ports > 1 && leading != 0 {
-            qp.lead_to(peer.host, leading);
+            qp.change_ports(PortChange::Leads { to: peer.host, ports: leading });
         }
         qp.add_peer(now, peer, opening.rtt);
         let channel = Channel { free_at: Time::ZERO, latency: opening.side_latency, sent: 0 };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pathweave_fabric::{Fabric, Header, PortId};
 use pathweave_policy::AnyPolicy;
-use pathweave_transport::{Class, Endpoint, Gate, MemoryRegion, Transmit, Transport, Warm};
+use pathweave_transport::{Class, Endpoint, Gate, MemoryRegion, PortChange, Transmit, Transport, Warm};
 use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
@@ -236,18 +236,15 @@ impl Host {
     pub(crate) fn on_working_ports(&mut self, now: Time, working: u64) {
         self.nic.cut_off = working == 0;
         if self.nic.ports > 1 {
-            self.endpoint.set_working_ports(now, working);
-            if let Some(model) = &mut self.model {
-                model.rd.set_working_ports(working);
-            }
+            self.on_ports(now, PortChange::Works { ports: working });
         }
     }
 
-    /// Routing reaches a peer by these ports from now on, a bit each. [`Host::transmit`] is to follow.
-    pub(crate) fn on_reaching_ports(&mut self, now: Time, peer: HostId, ports: u64) {
-        self.endpoint.set_reaching_ports(now, peer, ports);
+    /// Its ports, or what they lead to, have changed. [`Host::transmit`] is to follow.
+    pub(crate) fn on_ports(&mut self, now: Time, change: PortChange) {
+        self.endpoint.change_ports(now, change);
         if let Some(model) = &mut self.model {
-            model.rd.set_reaching_ports(peer, ports);
+            model.rd.change_ports(change);
         }
     }
 

@@ -178,7 +178,7 @@ pub(crate) struct Waits {
 impl Waits {
     /// Another interval has passed, after so many packet-hops. Returns whether to look.
     pub(crate) fn is_due(&mut self, since: Duration, packet_hops: u64) -> bool {
-        self.since = self.since + since;
+        self.since += since;
         self.looked_at <= FREE_LOOKS + packet_hops / HOPS_A_LOOK
     }
 

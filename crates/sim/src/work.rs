@@ -6,7 +6,7 @@ use pathweave_execution::{
 use pathweave_policy::{PathView, PolicyConfig, PolicyEnv, Service};
 use pathweave_results::FlowRecord;
 use pathweave_topo::rate_of_ports;
-use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
+use pathweave_transport::{Buffer, Op, PortChange, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Time};
 
 use crate::agenda::{Item, Opening, Rank};
@@ -259,7 +259,8 @@ impl<const C: usize> Shard<'_, C> {
         // Its own, of which it grants a share.
         let line = rate_of_ports(&spec.topology, own, leading);
         if self.hosts[own.index()].nic.ports().len() > 1 && leading != 0 {
-            self.hosts[own.index()].endpoint.lead_to(peer, leading);
+            let change = PortChange::Leads { to: peer, ports: leading };
+            self.hosts[own.index()].endpoint.change_ports(now, change);
         }
         let recovery = scheme.recovery.for_path(env.path_packets());
         for index in 0..scheme.queue_pairs {

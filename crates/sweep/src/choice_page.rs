@@ -211,7 +211,7 @@ mod tests {
         assert!(page.contains("not run yet") && page.contains("2.000 ms"));
         // Points in one place have one label; ticks are round.
         assert!(page.contains(">1-2</text>") && page.contains(">4</text>"), "{page}");
-        for tick in [">0.5 ms</text>", ">2 ms</text>", ">40</text>"] {
+        for tick in [">500 us</text>", ">2 ms</text>", ">40</text>"] {
             assert!(page.contains(tick), "{tick}: {page}");
         }
         assert_eq!(in_words(&[1, 2, 3, 5, 7, 8]), "1-3, 5, 7-8");

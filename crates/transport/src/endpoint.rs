@@ -15,6 +15,7 @@ use crate::counters::{Counters, OrderCounters};
 use crate::credit::Crossing;
 use crate::events::Event;
 use crate::memory::{MemoryError, MemoryRegion};
+use crate::ports::PortChange;
 use crate::qp::{Outcome, Qp, Waiting};
 use crate::rd::SideMessage;
 use crate::scheduler::Turn;
@@ -255,33 +256,12 @@ impl<P: Policy> Endpoint<P> {
         Ok(())
     }
 
-    /// NIC ports that lead to a peer, a bit each, at the time a queue pair to it is opened.
-    ///
-    /// # Panics
-    /// No port leads there.
-    pub fn lead_to(&mut self, peer: HostId, ports: u64) {
-        self.common.port_table().lead(peer, ports);
-    }
-
-    /// NIC ports by which routing reaches a peer from now on, a bit each.
-    pub fn set_reaching_ports(&mut self, now: Time, peer: HostId, ports: u64) {
-        self.common.port_table().reach(peer, ports);
-        self.on_ports_changed(now);
-    }
-
-    /// NIC ports that work, a bit each. Where a path's port does not, its packets leave by another one that leads to the peer.
-    pub fn set_working_ports(&mut self, now: Time, working: u64) {
-        self.common.port_table().set_working(working);
-        self.on_ports_changed(now);
-    }
-
-    /// What waited for a port may leave by another.
-    fn on_ports_changed(&mut self, now: Time) {
+    /// Takes in what has become of NIC ports: what waited for one may leave by another.
+    pub fn change_ports(&mut self, now: Time, change: PortChange) {
         self.advance(now);
+        self.common.port_table().change(change);
         for num in self.common.scheduler.take_waiting() {
-            if let Some(qp) = self.qps.get_mut(num)
-                && qp.turn == Turn::Port
-            {
+            if let Some(qp) = self.qps.get_mut(num).filter(|qp| qp.turn == Turn::Port) {
                 self.common.scheduler.ready(&mut qp.turn, num);
             }
         }

@@ -43,6 +43,7 @@ pub use counters::{ControlCounts, Counters, OOD_BUCKETS, OrderCounters};
 pub use endpoint::Endpoint;
 pub use events::{Completion, Event, Opcode, SentPacket, Status};
 pub use memory::{Access, Domain, Keys, MemoryError, MemoryRegion, Scope};
+pub use ports::PortChange;
 pub use qp::{Waiting, queue_pair_stream};
 pub use timers::TimerKind;
 pub use transmit::{Class, Gate, PayloadRef, Placement, Transmit};

@@ -5,6 +5,30 @@ use alloc::collections::BTreeMap;
 use pathweave_policy::PortSet;
 use pathweave_units::HostId;
 
+/// What has become of the NIC ports of a host, a bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortChange {
+    /// These lead to a peer, at the time a queue pair to it is opened.
+    Leads {
+        /// The peer.
+        to: HostId,
+        /// At least one.
+        ports: u64,
+    },
+    /// By these routing reaches a peer from now on; by none: those that led there are tried.
+    Reaches {
+        /// The peer.
+        to: HostId,
+        /// The ports.
+        ports: u64,
+    },
+    /// These work from now on. Packets of a path whose port does not leave by another one that leads to the peer.
+    Works {
+        /// The ports.
+        ports: u64,
+    },
+}
+
 /// Ports by which a peer is reached, a bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PeerPorts {
@@ -43,11 +67,19 @@ impl PortTable {
         }
     }
 
-    /// These ports lead to a peer, as a queue pair to it finds that is opened.
+    /// Takes in what has become of ports.
     ///
     /// # Panics
-    /// No port of the host leads there.
-    pub(crate) fn lead(&mut self, peer: HostId, leading: u64) {
+    /// No port of the host leads to the peer of a [`PortChange::Leads`].
+    pub(crate) fn change(&mut self, change: PortChange) {
+        match change {
+            PortChange::Leads { to, ports } => self.lead(to, ports),
+            PortChange::Reaches { to, ports } => self.reach(to, ports),
+            PortChange::Works { ports } => self.working = ports & self.all,
+        }
+    }
+
+    fn lead(&mut self, peer: HostId, leading: u64) {
         let leading = leading & self.all;
         assert!(leading != 0, "no port leads to {peer}");
         if self.peers.contains_key(&peer) {
@@ -57,16 +89,11 @@ impl PortTable {
         }
     }
 
-    /// These ports lead to a peer from now on; none: there is no way, and those that led there are tried.
-    pub(crate) fn reach(&mut self, peer: HostId, reaching: u64) {
+    /// None: there is no way, and those that led there are tried.
+    fn reach(&mut self, peer: HostId, reaching: u64) {
         let (all, reaching) = (self.all, reaching & self.all);
         let ports = self.peers.entry(peer).or_insert(PeerPorts { leading: all, reaching: all });
         *ports = PeerPorts { leading: ports.leading | reaching, reaching };
-    }
-
-    /// Sets which ports of the host work, a bit each.
-    pub(crate) fn set_working(&mut self, working: u64) {
-        self.working = working & self.all;
     }
 }
 
@@ -84,15 +111,15 @@ mod tests {
         table.reach(far, 0b1010);
         assert_eq!(table.to(near), PortSet::new(0b0001, 0b0001));
         assert_eq!(table.to(far), PortSet::new(0b1110, 0b1010));
-        table.set_working(0b0111);
+        table.change(PortChange::Works { ports: 0b0111 });
         assert_eq!(table.to(far), PortSet::new(0b1110, 0b0010));
         // The only port there is dead: it is used all the same, as the retry limit ends what is lost for good.
-        table.set_working(0b1110);
+        table.change(PortChange::Works { ports: 0b1110 });
         assert_eq!(table.to(near), PortSet::new(0b0001, 0b0001));
         // Routing has found no way: those that led there are tried.
         table.reach(far, 0);
         assert_eq!(table.to(far), PortSet::new(0b1110, 0b1110));
-        table.set_working(0b1111);
+        table.change(PortChange::Works { ports: 0b1111 });
         table.reach(HostId(3), 0b0111);
         table.lead(HostId(3), 0b0111);
         assert_eq!(table.to(HostId(3)), PortSet::new(0b1111, 0b0111));

@@ -113,7 +113,9 @@ fn a_case_that_is_wrong_is_named_with_what_is_wrong() {
     let why = of_law.unwrap_err().to_string();
     assert!(why.contains("cases/one.toml: law.load = 1.5: expected a number above 0"), "{why}");
     let law_less = with_case(|case| case[..case.find("[theirs]").unwrap()].to_owned());
-    assert!(law_less.unwrap_err().to_string().contains("has neither `theirs` nor `law`"));
+    assert!(
+        law_less.unwrap_err().to_string().contains("has none of `theirs`, `law`, `packets` and `one_port`")
+    );
 }
 
 /// The scheme comes first, so that fields of it that a case or an experiment sets are set.

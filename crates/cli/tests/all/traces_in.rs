@@ -49,7 +49,7 @@ fn what_cannot_be_is_said_with_file_and_record() {
     };
     let lab = Lab::new().file("my.toml", scenario(4, &trace.display().to_string()));
     let text = error(&lab);
-    assert!(text.contains("the trace has 8 ranks and the topology 4 hosts"), "{text}");
+    assert!(text.contains("the trace has 8 ranks, the topology 4 hosts"), "{text}");
     let whole = std::fs::read(trace.join("custom_allreduce.0.et")).unwrap();
     let lab = Lab::new().file("my.toml", scenario(2, "t")).file("t.0.et", &whole).file("t.1.et", &whole);
     let text = error(&lab);
@@ -89,7 +89,7 @@ fn what_cannot_be_of_a_schedule_is_said_with_file_and_line() {
         ("num_ranks 3\n".to_owned(), "s.goal:1: num_ranks = 3: the block of rank 0 is missing"),
         (
             "num_ranks 3 rank 0 {} rank 1 {} rank 2 {}".to_owned(),
-            "the trace has 3 ranks and the topology 2 hosts",
+            "the trace has 3 ranks, the topology 2 hosts",
         ),
         (two("send 5b to 1"), "s.goal:3: rank 1 does not receive it (tag 0)"),
         (

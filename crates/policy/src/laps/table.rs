@@ -355,7 +355,7 @@ impl Pair {
             left_over -= share;
             left_over < 0.0
         });
-        drawn.or_else(|| paths().last()).map(|(index, _)| PathId(index as u16))
+        drawn.or_else(|| paths().next_back()).map(|(index, _)| PathId(index as u16))
     }
 
     /// T.

@@ -23,6 +23,10 @@ use crate::{calibrate, doubt};
 use open::Open;
 use ways::Ways;
 
+/// Flows of which a run with samples remembers what they waited for, at most, and bytes of one.
+const WAITS_REMEMBERED: usize = 1 << 14;
+const WAITS_OF_A_FLOW: f64 = 400.0;
+
 /// What a run takes of memory, and of which program in which way it is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Memory {
@@ -162,7 +166,8 @@ impl Memory {
             * ways.sampled_at_a_time
             * sizes.sample as f64
             * SAMPLES_GROWN;
-        let sampling = count(ports, 8) + count(hosts, 8);
+        let remembered = if spec.observe.sampling().is_some() { messages.min(WAITS_REMEMBERED) } else { 0 };
+        let sampling = count(ports, 8) + count(hosts, 8) + WAITS_OF_A_FLOW * remembered as f64;
         let of_flows = match writes {
             // And those that wait for the disk.
             true => {

@@ -116,6 +116,8 @@ const INERT_OF_SCHEMES: &[Inert] = &[
     ("udmp-published", "policy.severe_rtt", "round trips stay below"),
     ("mprdma", "policy.burst_timer", "connections have a message each"),
     ("mprdma-half-window", "policy.ooo_packets", "after a mark the window is a packet or two"),
+    ("reps", "policy.freeze", "nothing is silent for as long as a timeout takes"),
+    ("dlbf", "policy.available_for", "likewise"),
     ("reps", "policy.decrease", "the window is at its least"),
     ("reps", "policy.max_decrease", "likewise"),
     (
@@ -124,7 +126,6 @@ const INERT_OF_SCHEMES: &[Inert] = &[
         "what comes back within the target meets a window at its most",
     ),
     ("uet-nscc", "policy.cc.fast_", "likewise"),
-    ("uet-nscc", "policy.cc.fair_increase", "what is later than the target was marked"),
     (
         "uet-nscc",
         "policy.cc.apply_packets",

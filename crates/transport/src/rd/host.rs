@@ -8,6 +8,7 @@ use pathweave_wire::Segment;
 
 use super::{RdCounters, RdEvent, RdPlacement, RdQp, SideMessage};
 use crate::contract::Transport;
+use crate::ports::PortChange;
 use crate::transmit::{Gate, Transmit};
 
 /// All datagram queue pairs of a host, one a process. Driven as one of them; they take turns at sending.
@@ -52,14 +53,9 @@ impl<P: Policy> RdHost<P> {
         self.qps.iter()
     }
 
-    /// As [`RdQp::set_reaching_ports`], for all of them.
-    pub fn set_reaching_ports(&mut self, host: HostId, ports: u64) {
-        self.qps.iter_mut().for_each(|qp| qp.set_reaching_ports(host, ports));
-    }
-
-    /// As [`RdQp::set_working_ports`], for all of them.
-    pub fn set_working_ports(&mut self, working: u64) {
-        self.qps.iter_mut().for_each(|qp| qp.set_working_ports(working));
+    /// As [`RdQp::change_ports`], for all of them.
+    pub fn change_ports(&mut self, change: PortChange) {
+        self.qps.iter_mut().for_each(|qp| qp.change_ports(change));
     }
 
     /// As [`RdQp::on_side_reset`].

@@ -31,7 +31,7 @@ use pathweave_wire::{Body, Control, RdFlow};
 
 use crate::control::ControlQueue;
 use crate::events::Status;
-use crate::ports::PortTable;
+use crate::ports::{PortChange, PortTable};
 pub use config::{PeerId, RdConfig};
 pub use counters::RdCounters;
 pub use host::RdHost;
@@ -218,22 +218,9 @@ impl<P: Policy> RdQp<P> {
         self.config.num
     }
 
-    /// NIC ports that lead to a host, a bit each, at the time a peer there is added.
-    ///
-    /// # Panics
-    /// No port leads there.
-    pub fn lead_to(&mut self, host: HostId, ports: u64) {
-        self.ports.lead(host, ports);
-    }
-
-    /// NIC ports by which routing reaches a host from now on, a bit each.
-    pub fn set_reaching_ports(&mut self, host: HostId, ports: u64) {
-        self.ports.reach(host, ports);
-    }
-
-    /// NIC ports that work, a bit each.
-    pub fn set_working_ports(&mut self, working: u64) {
-        self.ports.set_working(working);
+    /// Takes in what has become of NIC ports.
+    pub fn change_ports(&mut self, change: PortChange) {
+        self.ports.change(change);
     }
 
     /// Bytes of the longest message it takes.

