@@ -45,8 +45,11 @@ pub(crate) struct Sizes {
     /// By profile of the network, for messages over all paths and over one: with what these carry, and how long an acknowledgement
     /// takes.
     paths: Vec<[Path; 2]>,
-    known: [Option<((u32, PathUse, u64), Size)>; REMEMBERED],
+    known: [Option<(Key, Size)>; REMEMBERED],
 }
+
+/// Number of a path, whether it is taken alone, bytes.
+type Key = (u32, PathUse, u64);
 
 /// A path, or all of them side by side.
 #[derive(Clone, Debug)]

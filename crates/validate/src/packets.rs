@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use pathweave_results::{EndReason, FlowRecord, FlowStatus, RunResult};
+use pathweave_results::{EndReason, FlowRecord, FlowStatus, JobRecord, RunResult};
 use pathweave_scenario::Loaded;
 use toml::{Table, Value};
 
@@ -60,7 +60,7 @@ fn trial(
 
 /// The mean time of jobs; without jobs, when the last flow is over.
 fn time_us(run: &RunResult) -> f64 {
-    let jobs: Vec<u64> = run.jobs.iter().filter_map(|job| job.completion_ps()).collect();
+    let jobs: Vec<u64> = run.jobs.iter().filter_map(JobRecord::completion_ps).collect();
     let last = || run.flows.iter().filter_map(|flow| flow.finish_ps).max().unwrap_or(0) as f64;
     let ps = if jobs.is_empty() { last() } else { jobs.iter().sum::<u64>() as f64 / jobs.len() as f64 };
     ps * 1e-6
