@@ -95,6 +95,7 @@ __all__ = [
     "GoBackNRecovery",
     "GoBackNRepeatedRecovery",
     "GoalWorkload",
+    "GpuQueues",
     "GrantCost",
     "HopScaling",
     "HpccTopology",
@@ -1105,7 +1106,7 @@ class Scheme(Table):
         forwarding: Load balancing that the switches of a simulated fabric must do for this scheme. Absent: any; where
             no scheme and no `switch.forwarding.kind` says otherwise, they hash.
         name: Name in results. Default: that of `base`, with "*" behind it if anything was changed.
-        paths: Paths (UDP source ports) each queue pair may choose from.
+        paths: Paths (UDP source ports) each queue pair may choose from, for each NIC port that leads to its peer.
         policy: When a packet may leave, and on which path.
         ports: Which ports these are.
         queue_pairs: Queue pairs a message is split over evenly (QP scaling); 1 for everything else.
@@ -1605,12 +1606,13 @@ class MrcPolicy(Table):
     """MRC: paths in turn, each with a state, and NSCC's window.
 
     Args:
-        active_evs: EVs in use (128; MRC has 128 to 256). The other paths of the queue pair are backups. Default 128.
+        active_evs: EVs in use for each NIC port (128; MRC has 128 to 256). The other paths of the queue pair are
+            backups. Default 128.
         floor_evs: The least number of EVs in use while paths are up. 8, ours: a plane each of eight. Default 8.
         good_probes: Probes answered in a row that make an EV good again. 3, ours. Default 3.
         nscc: The window.
-        planes: Planes of the network (1): the number of ports of a NIC, by which an EV leaves that is its number modulo
-            that. Default 1.
+        planes: Planes of the network, at least as many as NIC ports lead to the peer (1). An EV is in the plane of its
+            number modulo that. Default 1.
         probe_rtts: Idle round-trip times from a probe of an EV to the next. 8, ours: long enough for one that meets
             queues to come back. Default 8.0.
     """
@@ -1755,10 +1757,11 @@ class WeavePolicy(Table):
     """Weave: paths that came back well, and a window on the low round-trip times.
 
     Args:
-        choice: How paths are chosen. "came_back_well" (default): a path whose packets came back quickly again, else a
-            random one, with one window for all paths; right for fabrics with many similar paths. "window_each": the
-            least full path, each with a window of its own; right for few paths of unequal rates. Real hosts always use
-            "window_each" (`pathweave perf`, the lab, the libfabric provider): set it to simulate what they run.
+        choice: How paths are chosen. "came_back_well" (default): a path whose packets came back quickly again, marked
+            or not, else a random one, with one window for all paths; right for fabrics with many similar paths.
+            "window_each": the least full path, each with a window of its own, of the first 1,024; right for few paths
+            of unequal rates. Real hosts always use "window_each" (`pathweave perf`, the lab, the libfabric provider):
+            set it to simulate what they run.
         max_bdp: Largest window, in bandwidth-delay products; the first is two thirds of it. Four hops at 93 % of their
             rate queue by chance alone, and the window has to cover that. Default 1.5.
         target: Queueing delay at which the window stays as it is, in idle round-trip times; the time of two packets on
@@ -1810,6 +1813,7 @@ class SelectiveRepeatRecovery(Table):
         reorder_packets: A packet counts as lost once one sent this many packets later is acknowledged. 0: never, only
             the timer finds losses; right for lossless fabrics under spraying.
         window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
+            Absent: 4,096, or as many as fill two bandwidth-delay products of the path.
     """
 
     kind: ClassVar[str | None] = "selective_repeat"
@@ -1820,15 +1824,17 @@ class SelectiveRepeatRecovery(Table):
 @dataclass(kw_only=True, repr=False)
 class TimedRecovery(Table):
     """As selective repeat, with losses found by time, learned from round-trip times (in the spirit of RACK and its tail
-    loss probe, RFC 8985). What left before a packet that has arrived, and longer ago than any of late took, is lost.
-    Where nothing arrives any more, the oldest packet is sent again after that time, then after twice that time, and so
-    on: what arrives then tells of the rest. The configured retransmission timeout bounds what it guesses before it has
-    measured; a message fails only after as long as the configured timeouts last in all.
+    loss probe, RFC 8985). What left before a packet that has arrived, and longer ago than any of late took, is lost;
+    where switches pause or trim, only if a probe that followed it on its path comes back before it, or after twice that
+    time. Where nothing arrives any more, probes follow the oldest packet after that time, after twice that time, and so
+    on. Only if nothing answers for the configured retransmission timeout is that a timeout; a message fails after as
+    long as the configured timeouts last in all.
 
     Args:
         reorder_packets: A packet also counts as lost once one sent this many packets later is acknowledged. 0: never.
             Default 0.
         window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
+            Absent: 4,096, or as many as fill two bandwidth-delay products of the path.
     """
 
     kind: ClassVar[str | None] = "timed"
@@ -1846,7 +1852,8 @@ class TimeoutsRecovery(Table):
         exponent: The power of two, 0 to 24. Absent: the least one that makes eight idle round trips.
         retries: Timeouts in a row without progress after which a message fails, 1 to 25; 25: never.
         window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. MRC
-            has multiples of 128.
+            has multiples of 128. Absent: 1,024, or the multiple of 128 that fills two bandwidth-delay products of the
+            path.
     """
 
     kind: ClassVar[str | None] = "timeouts"
@@ -1871,6 +1878,7 @@ class SleekRecovery(Table):
         reorder_windows: Packets ahead of a gap that prove it a loss, in windows, of which the product is at most the
             largest window. Default 1.5.
         window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
+            Absent: 4,096, or as many as fill two bandwidth-delay products of the path.
     """
 
     kind: ClassVar[str | None] = "sleek"
@@ -1893,6 +1901,7 @@ class PathOrderRecovery(Table):
         rto_slack: Added to it: 16 packets on the slowest link.
         scope: Whose packets keep one order.
         window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
+            Absent: 4,096, or as many as fill two bandwidth-delay products of the path.
     """
 
     kind: ClassVar[str | None] = "path_order"
@@ -2028,9 +2037,10 @@ class Run(Table):
     """When the run ends, besides when every message is delivered and acknowledged or has failed.
 
     Args:
-        calibrate: Whether a run of flows is measured on packets: "off" (default); or "prefix", its beginning is run
-            with packets, too, for some seconds: one number is fitted on half of the messages, and the error on the
-            others is in the label.
+        calibrate: When a run of flows is measured on packets of its beginning: "auto" (default), where it shows signs
+            that it is outside of the model, for some tenths of a second: it is inside, or outside, as that measures;
+            "prefix", always, for some seconds: one number is fitted on half of the messages, and the error on the
+            others is in the label; "off", never.
         fidelity: What moves through the network: "packet" (default), each of them; or "flow", messages as fluids that
             share links, in a fraction of the time and with an error that docs/flow-fidelity.md tells.
         fold: Ranks of collectives and training jobs ("collective", "simai", "transformer") in a run of flows that the
@@ -2443,6 +2453,8 @@ class RailTopology(Table):
         clusters: Clusters: GPUs that share a scale-up switch.
         gpus_per_cluster: GPUs in each cluster, and so rails.
         error_rate: Probability that a link loses a packet, on every link. Default 0.0.
+        gpu_queues: Marking (ECN) in the queues of GPUs. Default "unmarked": a GPU holds its own traffic back, as a NIC
+            does.
         host_delay: One-way propagation delay between a host and its GPU's ports. Default: LAPS, section IV.
         host_rate: Rate between a host and its GPU's ports. Default: `rail_rate` and `scale_up_rate` together, all the
             GPU can send (as the evaluation of LAPS was run).
@@ -2456,6 +2468,7 @@ class RailTopology(Table):
     clusters: int
     gpus_per_cluster: int
     error_rate: float | None = None
+    gpu_queues: GpuQueues | None = None
     host_delay: Time | None = None
     host_rate: Rate | None = None
     rail_delay: Time | None = None
@@ -2577,7 +2590,8 @@ class HpccTopology(Table):
 @dataclass(kw_only=True, repr=False)
 class SimaiTopology(Table):
     """A topology of SimAI: GPUs with NVSwitches and a network. A GPU is a host. Routes are shortest by number of links:
-    what goes from GPU to GPU of a server takes an NVSwitch, except that two which share a leaf, too, use both.
+    what goes from GPU to GPU of a server takes an NVSwitch, except that two which share a leaf, too, use both where one
+    is not more than four times as fast as the other.
 
     Args:
         path: The file, relative to the scenario file.
@@ -2639,6 +2653,8 @@ class PresetTopology(Table):
             Default 1.
         global_delay: One-way propagation delay between groups. Default: `local_delay`.
         global_rate: Rate of the links between groups. Default: `local_rate`.
+        gpu_queues: Marking (ECN) in the queues of GPUs. Default "unmarked": a GPU holds its own traffic back, as a NIC
+            does.
         gpus_per_cluster: GPUs in each cluster, and so rails.
         groups: Groups, 2 or more.
         host_delay: One-way propagation delay between hosts and switches. Default: UDMP, section V-A.
@@ -2725,6 +2741,7 @@ class PresetTopology(Table):
     external_switches: int | None = None
     global_delay: Time | None = None
     global_rate: Rate | None = None
+    gpu_queues: GpuQueues | None = None
     gpus_per_cluster: int | None = None
     groups: int | None = None
     host_delay: Time | None = None
@@ -3371,10 +3388,11 @@ Ask: TypeAlias = Literal["shared", "whole"]
 Size: TypeAlias = str
 
 
-# Whether a run of flows is measured on packets.
-# "off": It is not.
-# "prefix": On packets of its beginning.
-Calibrate: TypeAlias = Literal["off", "prefix"]
+# When a run of flows is measured on packets.
+# "auto": Where it shows signs that it is outside of the model.
+# "off": Never.
+# "prefix": Always, and links are used as packets of its beginning used them.
+Calibrate: TypeAlias = Literal["auto", "off", "prefix"]
 
 
 # A congestion control with its parameters.
@@ -3553,8 +3571,11 @@ Fidelity: TypeAlias = Literal["packet", "flow"]
 #   after_moments (delivery or completion), after_count, delay_ns, connection.
 # "hpcc": `flow.txt` of HPCC: src dst pg dport bytes start_seconds.
 # "conweave": `flow.txt` of ConWeave: src dst pg bytes start_seconds.
-# "htsim": Connection matrix of htsim, with triggers.
-FlowFormat: TypeAlias = Literal["auto", "csv", "hpcc", "conweave", "htsim"]
+# "htsim": Connection matrix of htsim, with triggers. Starts are microseconds (uet-htsim) or picoseconds (csg-htsim):
+#   the latter if one of them would be a second or later as microseconds. A note says which.
+# "uet-htsim": The same, with starts in microseconds.
+# "csg-htsim": The same, with starts in picoseconds.
+FlowFormat: TypeAlias = Literal["auto", "csv", "hpcc", "conweave", "htsim", "uet-htsim", "csg-htsim"]
 
 
 # Whether ranks that are alike are run once.
@@ -3597,6 +3618,12 @@ Forwarding: TypeAlias = Literal["ecmp", "wcmp", "rps", "weighted-rps", "letflow"
 # "ns3": What the ns-3 RDMA simulators count: 48 bytes of header on every packet, 60 bytes for an acknowledgement.
 # "pathweave": Exactly what the datapath sends: the frame [`emit`](crate::emit) writes, plus FCS, preamble and gap.
 Framing: TypeAlias = Literal["rocev2", "ns3", "pathweave"]
+
+
+# Marking in the queues of GPUs that forward.
+# "unmarked": Their packets are not marked, and the host knows what its GPU's ports can send.
+# "marked": GPUs mark as all switches do, as in the evaluation of LAPS.
+GpuQueues: TypeAlias = Literal["unmarked", "marked"]
 
 
 # What a grant counts for on the link.
@@ -3810,9 +3837,10 @@ Pairs: TypeAlias = Literal["any", "inter-rack", "intra-site", "inter-site"]
 
 
 # How weave chooses paths.
-# "came_back_well": A path whose packets came back quickly again, else a random one. One window for all paths, and no
-#   state for each path.
-# "window_each": The least full path. Each has a window of its own, which takes 32 bytes a path.
+# "came_back_well": A path whose packets came back quickly again, marked or not, else a random one. One window for all
+#   paths, and no state for each path.
+# "window_each": The least full path. Each has a window of its own, which takes 32 bytes a path; of more than 1,024
+#   paths the first are used.
 PathChoice: TypeAlias = Literal["came_back_well", "window_each"]
 
 

@@ -151,7 +151,10 @@ impl Notes {
             ));
         }
         let by_marks = [Control::BY_MARKS, Control::BY_NOTIFICATIONS].contains(&scheme.as_fluid().control);
-        if by_marks && switch.ecn.enabled && marks_nothing(switch, topology) {
+        // Its fluid is that of marks, but it goes by delay.
+        let is_timely =
+            matches!(&scheme.policy, PolicyConfig::Split(SplitConfig { cc: CcConfig::Timely(_), .. }));
+        if by_marks && !is_timely && switch.ecn.enabled && marks_nothing(switch, topology) {
             self.0.push(format!(
                 "{path} slows down for marks, and there are none: switch.ecn.kmin = {} is not below switch.trim.queue = {}, \
                  beyond which packets are trimmed",
