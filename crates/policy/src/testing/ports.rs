@@ -129,8 +129,9 @@ fn paths_that_are_down_stay_unused_whichever_port_is_free() {
     for (name, config) in spread() {
         let mut sender = Sender::new(&config);
         // Of each port every second inner path.
-        let state =
-            |path: u16| if path / u16::from(PORTS) % 2 == 0 { PathState::Up } else { PathState::Down };
+        let state = |path: u16| {
+            if (path / u16::from(PORTS)).is_multiple_of(2) { PathState::Up } else { PathState::Down }
+        };
         let views: Vec<PathView> = (0..PATHS).map(|path| PathView::new(PathId(path), state(path))).collect();
         let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
         sender.policy.on_paths(sender.now, &views, &mut cx);
