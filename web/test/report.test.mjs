@@ -164,7 +164,7 @@ test("choices redraw: distribution, run, theme", async (t) => {
 
 test("the first screen names the scenario, says what came out, and has three pictures", async (t) => {
   for (const [name, heading, verdict] of [
-    ["small", /^small completed/, /^1,998 of 2,000 flows finished\. Their slowdown, .* has median [\d.]+ and P99 [\d.]+\. Faults: 1 began, the first at 1\.000 ms/],
+    ["small", /^small completed/, /^1,998 of 2,000 flows finished\. Their slowdown, .* has median [\d.]+ and P99 [\d.]+\. What limited the run: 2 flows did not finish: .*\. Faults: 1 began, the first at 1\.000 ms: on tor1 to spine2\.$/],
     ["four", /^web & search: 4 runs side by side$/, /^ecmp is done first, after 2 ms; rps, qp16 and udmp are level with ecmp\.$/],
   ]) {
     const page = await open(t, name);
