@@ -64,14 +64,13 @@ pub(crate) struct Marks {
 impl Marks {
     pub(crate) fn new(spec: &SimSpec, models: &[Model]) -> Self {
         let messages = spec.graph.messages();
-        let open = !spec.graph.has_dependencies()
-            && messages.iter().any(|message| message.start != messages[0].start);
+        let closed = spec.graph.has_dependencies();
+        let open = !closed && messages.iter().any(|message| message.start != messages[0].start);
         let divided = |(group, model): (&pathweave_sim::GroupSpec, &Model)| {
             let scheme = &spec.schemes[usize::from(group.scheme)].scheme;
             model.recovery.is_some() && scheme.queue_pairs >= MANY_QUEUE_PAIRS
         };
         let pfc = &spec.switch.pfc;
-        let closed = spec.graph.has_dependencies();
         let mut senders = vec![None; spec.topology.hosts() as usize];
         let mut several = |message: &pathweave_workload::Message| {
             let sender = *senders[message.dst.index()].get_or_insert(message.src);

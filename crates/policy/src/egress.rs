@@ -67,9 +67,14 @@ impl PortSet {
         if self.is_one() { self.leading.trailing_zeros() as u8 } else { self.port_of_several(path) }
     }
 
-    const fn port_of_several(self, path: PathId) -> u8 {
+    /// The inner path of a path, and the place of its port among those that lead to the receiver.
+    const fn split(self, path: PathId) -> (u32, u32) {
         let count = self.len();
-        let (inner, place) = (path.0 as u32 / count, path.0 as u32 % count);
+        (path.0 as u32 / count, path.0 as u32 % count)
+    }
+
+    const fn port_of_several(self, path: PathId) -> u8 {
+        let (inner, place) = self.split(path);
         let port = nth(self.leading, place);
         if self.working >> port & 1 == 1 {
             return port;
@@ -137,7 +142,7 @@ impl Egress {
 
     fn move_to_free(self, path: PathId, usable: impl Fn(PathId) -> bool) -> PathId {
         let count = self.ports.len();
-        let (inner, place) = (u32::from(path.0) / count, u32::from(path.0) % count);
+        let (inner, place) = self.ports.split(path);
         let like = (place + 1..place + count).filter_map(|place| {
             let like = u16::try_from(inner * count + place % count).ok().map(PathId)?;
             (self.is_free(like) && usable(like)).then_some(like)

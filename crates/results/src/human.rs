@@ -40,9 +40,7 @@ impl Quantity {
             Quantity::Percent => format!("{} %", significant(value * 100.0)),
         }
     }
-}
 
-impl Quantity {
     /// `value` with three significant digits, without zeros at the end of a fraction.
     pub fn in_short(self, value: f64) -> String {
         let scale = 10f64.powi(2 - value.abs().max(1e-300).log10().floor() as i32);

@@ -42,7 +42,7 @@ pub(crate) fn of_jobs(run: &RunResult, figures: &FlowFigures) -> Option<f64> {
 /// Words on a run whose jobs are that share latency, if that is much.
 pub(crate) fn warning(run: &RunResult, of_jobs: Option<f64>) -> Option<String> {
     let of_time = of_jobs.filter(|share| *share >= LATENCY_RULES)?;
-    let scaled = match scale(&run.info.scenario_toml) {
+    let scaled = match least_scale(&run.info.scenario_toml) {
         Some(scale) => {
             format!(" `scale = {scale}` makes sizes and computations small, and leaves latency as it is.")
         }
@@ -56,7 +56,7 @@ pub(crate) fn warning(run: &RunResult, of_jobs: Option<f64>) -> Option<String> {
 }
 
 /// The least factor on sizes and durations of a scenario, where there is one below 1.
-fn scale(scenario: &str) -> Option<f64> {
+pub fn least_scale(scenario: &str) -> Option<f64> {
     let scenario: toml::Table = scenario.parse().ok()?;
     let workloads = scenario.get("workload")?.as_array()?;
     let scales = workloads.iter().filter_map(|workload| workload.get("scale")?.as_float());

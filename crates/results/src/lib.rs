@@ -78,7 +78,7 @@ pub use folder::{FILES, OutputError, ResultFolder, run_files};
 pub use frame::{Frame, Series};
 pub use human::{Quantity, ratio, round_ticks};
 pub use landing::{Situation, html as landing_html, sentence};
-pub use latency::LATENCY_RULES;
+pub use latency::{LATENCY_RULES, least_scale};
 pub use live::{LivePoint, LiveRun, PROGRESS_FILE, Progress};
 pub use metrics::{Better, FLOW_METRICS, Figure, FlowMetric, RUN_METRICS, RunMetric, figures};
 pub use middlebox::MiddleboxTotals;

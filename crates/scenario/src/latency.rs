@@ -1,6 +1,6 @@
 //! Scenarios whose messages are so small that distance decides how long they take.
 
-use pathweave_results::Quantity;
+use pathweave_results::{Quantity, least_scale};
 use pathweave_sim::SimSpec;
 
 /// A note on the messages of jobs, if in the mean their bytes take less time on a link than the shortest way has of delay.
@@ -20,7 +20,7 @@ pub(crate) fn note(spec: &SimSpec) -> Option<String> {
     // From a host to a switch, and from there to a host.
     let least_ns = 2.0 * delay_ns;
     (on_links_ns < least_ns).then(|| {
-        let scale = match scale(&spec.scenario_toml) {
+        let scale = match least_scale(&spec.scenario_toml) {
             Some(scale) => format!(", with `scale = {scale}`"),
             None => String::new(),
         };
@@ -32,12 +32,4 @@ pub(crate) fn note(spec: &SimSpec) -> Option<String> {
             Quantity::TimeNs.show(least_ns)
         )
     })
-}
-
-/// The least factor on sizes and durations of a scenario, where there is one below 1.
-fn scale(scenario: &str) -> Option<f64> {
-    let scenario: toml::Table = scenario.parse().ok()?;
-    let workloads = scenario.get("workload")?.as_array()?;
-    let scales = workloads.iter().filter_map(|workload| workload.get("scale")?.as_float());
-    scales.filter(|scale| *scale < 1.0).min_by(f64::total_cmp)
 }

@@ -20,10 +20,13 @@ struct Longest {
 /// A note for each scheme whose `recovery.window_packets` was set to less than a path holds.
 pub(crate) fn notes(scenario: &Scenario, spec: &SimSpec) -> Vec<String> {
     let mut notes = Vec::new();
+    let mut routing = None;
     for (path, named) in scenario.schemes() {
         let Some(window) = named.scheme.recovery.given_window_packets() else { continue };
         let number = spec.schemes.iter().position(|other| other.name == named.name);
-        let Some(Longest { packets, pair: (src, dst) }) = longest(spec, number) else { continue };
+        let Some(Longest { packets, pair: (src, dst) }) = longest(spec, number, &mut routing) else {
+            continue;
+        };
         if u64::from(window) < packets {
             let [src, dst] = [src, dst].map(|host| spec.topology.node_name(host.into()));
             let share = f64::from(window) * 100.0 / packets as f64;
@@ -36,7 +39,8 @@ pub(crate) fn notes(scenario: &Scenario, spec: &SimSpec) -> Vec<String> {
     notes
 }
 
-fn longest(spec: &SimSpec, scheme: Option<usize>) -> Option<Longest> {
+/// `routing`: computed for the first scheme that needs it.
+fn longest(spec: &SimSpec, scheme: Option<usize>, routing: &mut Option<Routing>) -> Option<Longest> {
     let of_scheme = |group: usize| Some(usize::from(spec.groups[group].scheme)) == scheme;
     let messages = spec.graph.messages().iter().filter(|message| of_scheme(message.group.index()));
     let mut pairs = BTreeSet::new();
@@ -46,10 +50,10 @@ fn longest(spec: &SimSpec, scheme: Option<usize>) -> Option<Longest> {
             break;
         }
     }
-    let routing = Routing::whole(&spec.topology);
+    let routing = &*routing.get_or_insert_with(|| Routing::whole(&spec.topology));
     let (full, ack) = full_and_ack_bytes(&spec.host);
     let holds = |pair: (HostId, HostId)| {
-        let path = profile(&spec.topology, &routing, pair.0, pair.1)?;
+        let path = profile(&spec.topology, routing, pair.0, pair.1)?;
         let bytes = path.line_rate.bytes_in(path.round_trip(full, ack));
         Some(Longest { packets: bytes.div_ceil(u64::from(full)), pair })
     };

@@ -223,10 +223,10 @@ impl Choices {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn choice(fabric: &str, cost: f64, time_ns: Option<f64>) -> Choice {
+    pub(crate) fn choice(fabric: &str, cost: f64, time_ns: Option<f64>) -> Choice {
         Choice {
             fabric: fabric.to_owned(),
             scheme: "rps".to_owned(),

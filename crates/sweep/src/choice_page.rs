@@ -170,24 +170,7 @@ fn in_words(numbers: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::choice::Ending;
-    use crate::cluster::Cost;
-
-    fn choice(fabric: &str, cost: f64, time_ns: Option<f64>) -> Choice {
-        Choice {
-            fabric: fabric.to_owned(),
-            scheme: "rps".to_owned(),
-            fidelity: "packet".to_owned(),
-            error: None,
-            time_ns,
-            latency_ratio: None,
-            time_ci95_ns: None,
-            open_flows: 0,
-            ending: if time_ns.is_some() { Ending::Ended } else { Ending::NotRun },
-            cost: Cost { cost, ..Cost::default() },
-            best_of_its_cost: true,
-        }
-    }
+    use crate::choice::tests::choice;
 
     #[test]
     fn the_page_has_every_choice_and_a_named_point_for_each_that_ended() {

@@ -138,18 +138,8 @@ fn by_scheme(case: &Case, outcome: &Outcome) -> String {
             );
         }
         for (index, row) in trial.rows.iter().enumerate() {
-            let class = if row.holds { "yes" } else { "no" };
             let outside = if index == 0 { escape(&trial.outside.join("; ")) } else { String::new() };
-            let _ = writeln!(
-                text,
-                "<tr><td>{scheme}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n {class}\">{}</td>\
-                 <td>{}</td><td>{outside}</td></tr>",
-                escape(&row.figure),
-                show(row, row.theirs),
-                show(row, row.ours),
-                ratio(row),
-                band(row),
-            );
+            let _ = writeln!(text, "<tr><td>{scheme}</td>{}<td>{outside}</td></tr>", cells(row));
         }
     }
     text + "</table>\n"
@@ -168,18 +158,22 @@ fn figures(case: &Case, trial: &Trial) -> String {
     }
     text.push_str("<table><tr><th></th><th class=\"n\">theirs</th><th class=\"n\">ours</th><th class=\"n\">ratio</th><th>band</th></tr>\n");
     for row in &trial.rows {
-        let class = if row.holds { "yes" } else { "no" };
-        let _ = writeln!(
-            text,
-            "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n {class}\">{}</td><td>{}</td></tr>",
-            escape(&row.figure),
-            show(row, row.theirs),
-            show(row, row.ours),
-            ratio(row),
-            band(row),
-        );
+        let _ = writeln!(text, "<tr>{}</tr>", cells(row));
     }
     text + "</table>\n"
+}
+
+/// A figure: its name, theirs, ours, their ratio and its band.
+fn cells(row: &Row) -> String {
+    let class = if row.holds { "yes" } else { "no" };
+    format!(
+        "<td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n {class}\">{}</td><td>{}</td>",
+        escape(&row.figure),
+        show(row, row.theirs),
+        show(row, row.ours),
+        ratio(row),
+        band(row),
+    )
 }
 
 fn show(row: &Row, value: f64) -> String {

@@ -1,8 +1,8 @@
 //! What SLEEK ([`crate::recovery`]) has a queue pair do: what acknowledgements and probes prove is lost, and when a probe leaves.
 
-use pathweave_policy::{FeedbackKind, Policy, PolicyCx, Want};
+use pathweave_policy::{FeedbackKind, Policy, PolicyCx};
 use pathweave_units::{PathId, Time};
-use pathweave_wire::{Body, Control, ControlKind};
+use pathweave_wire::Control;
 
 use super::Qp;
 use crate::common::Common;
@@ -52,23 +52,12 @@ impl<P: Policy> Qp<P> {
         let path = match sleek.probes(now, &window, &self.send.flight) {
             Some(path) => path,
             None => {
-                let psn = self.send.flight.una();
-                let want = Want {
-                    psn,
-                    payload_bytes: 0,
-                    wire_bytes: 0,
-                    msn: self.send.message_of(psn).1,
-                    retransmit: true,
-                    inflight_packets: self.send.flight.full_packets(common.mtu_payload(self.num)),
-                    inflight_bytes: self.send.flight.inflight_bytes(),
-                    egress: self.all_free(common),
-                };
+                let want = self.want_of_probe(common);
                 let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
                 self.policy.path_beyond_window(now, &want, &mut cx)
             }
         };
-        self.order.get_or_insert_default().controls_sent[ControlKind::Probe] += 1;
-        self.control(path, Body::Control(Control::Probe { sent_at: now }), common);
+        self.send_probe(now, path, common);
     }
 
     /// Whether this answers the latest probe of loss recovery; if so it is taken in.

@@ -154,15 +154,15 @@ impl<P: Policy> Qp<P> {
         paths.iter().for_each(|&path| self.send_probe(now, path, common));
     }
 
-    fn send_probe(&mut self, now: Time, path: PathId, common: &mut Common) {
+    pub(super) fn send_probe(&mut self, now: Time, path: PathId, common: &mut Common) {
         self.order.get_or_insert_default().controls_sent[ControlKind::Probe] += 1;
         self.control(path, Body::Control(Control::Probe { sent_at: now }), common);
     }
 
-    /// The path that a packet would take that left now, if one may.
-    fn path_of_next(&mut self, now: Time, common: &mut Common) -> Option<PathId> {
+    /// A packet without bytes, in place of the first one that is not acknowledged; each port is free to it.
+    pub(super) fn want_of_probe(&self, common: &Common) -> Want {
         let psn = self.send.flight.una();
-        let want = Want {
+        Want {
             psn,
             payload_bytes: 0,
             wire_bytes: 0,
@@ -171,7 +171,12 @@ impl<P: Policy> Qp<P> {
             inflight_packets: self.send.flight.full_packets(common.mtu_payload(self.num)),
             inflight_bytes: self.send.flight.inflight_bytes(),
             egress: self.all_free(common),
-        };
+        }
+    }
+
+    /// The path that a packet would take that left now, if one may.
+    fn path_of_next(&mut self, now: Time, common: &mut Common) -> Option<PathId> {
+        let want = self.want_of_probe(common);
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         match self.policy.poll_send(now, &want, &mut cx) {
             Grant::Send(path) => Some(path),
