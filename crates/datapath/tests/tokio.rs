@@ -130,7 +130,8 @@ fn who_no_longer_wants_a_connection_has_none() {
         let listener = server.listen().unwrap();
         {
             let mut connect = pin!(client.connect(server.local_addr()));
-            assert!(connect.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            // The first poll asks for it; by the end of the poll the other side may have answered.
+            let _asked = connect.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             let far = listener.accept().await.unwrap();
             drop(far);
         }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pathweave_policy::{PathState, PathView};
-use pathweave_topo::Topology;
+use pathweave_policy::{PathState, PathView, PortSet};
 use pathweave_units::{HostId, PathId};
 
 use crate::network::Network;
@@ -13,19 +12,16 @@ use crate::network::Network;
 const TRIES: u32 = 64;
 
 /// The first path identifiers that the switches hash to different ways, at most `count`. Empty, which stands for any,
-/// where sources choose their way or there is none.
+/// where sources choose their way. `ports`: those of the sender that lead to the receiver.
 pub(crate) fn distinct_paths<const C: usize>(
     network: &Network<C>,
-    topology: &Topology,
     pair: (HostId, HostId),
+    ports: PortSet,
     count: u16,
 ) -> Vec<PathView> {
     let mut seen = BTreeSet::new();
     let tries = (TRIES * u32::from(count)).min(u32::from(u16::MAX));
-    let route = |id: PathId| {
-        let first = network.first_port(topology, pair, id)?;
-        network.fabric.hashed_route_from(first, pair, id)
-    };
+    let route = |id: PathId| network.fabric.hashed_route_from(network.port_of(pair.0, ports, id), pair, id);
     let new = |id: &PathId| route(*id).is_some_and(|route| seen.insert(route));
     let ids = (0..tries).map(|id| PathId(id as u16)).filter(new);
     ids.take(usize::from(count)).map(|id| PathView::new(id, PathState::Up)).collect()

@@ -125,16 +125,15 @@ impl<const C: usize> Network<C> {
         }
     }
 
-    /// The port by which packets of `src` to `dst` on this path leave; `None`: there is no way.
-    pub(crate) fn first_port(
-        &self,
-        topology: &Topology,
-        (src, dst): (HostId, HostId),
-        path: PathId,
-    ) -> Option<PortId> {
+    /// The ports of [`Network::leading_ports`]; `None`: there is no way.
+    pub(crate) fn port_set(&self, topology: &Topology, src: HostId, dst: HostId) -> Option<PortSet> {
         let leading = self.leading_ports(topology, src, dst);
-        let port = (leading != 0).then(|| PortSet::new(leading, leading).port_of(path))?;
-        Some(self.map.ports(src.0).start + PortId::from(port))
+        (leading != 0).then(|| PortSet::new(leading, leading))
+    }
+
+    /// The port of `src` by which packets on this path leave that leave by one of these.
+    pub(crate) fn port_of(&self, src: HostId, ports: PortSet, path: PathId) -> PortId {
+        self.map.ports(src.0).start + PortId::from(ports.port_of(path))
     }
 
     /// How long a window may be so that no packet sent in it arrives in it.

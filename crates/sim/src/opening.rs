@@ -67,8 +67,8 @@ impl<const C: usize> Network<C> {
     ) -> Vec<PathView> {
         let views = self.routes.views(&spec.topology, pair, full_and_ack_bytes(&spec.host));
         if scheme.ports == Ports::Distinct && views.is_empty() {
-            let ports = self.leading_ports(&spec.topology, pair.0, pair.1).count_ones();
-            return distinct_paths(self, &spec.topology, pair, scheme.paths_over(ports as u16));
+            let Some(ports) = self.port_set(&spec.topology, pair.0, pair.1) else { return views };
+            return distinct_paths(self, pair, ports, scheme.paths_over(ports.len() as u16));
         }
         views
     }

@@ -92,7 +92,8 @@ impl<'a> Ways<'a> {
 
     /// The egress ports of packets on this path, from the sending host on. `None`: they do not arrive.
     pub fn route(&self, src: HostId, dst: HostId, path: PathId) -> Option<Vec<PortId>> {
-        let first = self.network.first_port(&self.spec.topology, (src, dst), path)?;
+        let ports = self.network.port_set(&self.spec.topology, src, dst)?;
+        let first = self.network.port_of(src, ports, path);
         self.network.fabric.hashed_route_from(first, (src, dst), path)
     }
 

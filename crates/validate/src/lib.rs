@@ -10,6 +10,7 @@ mod law;
 mod model;
 mod packets;
 mod page;
+mod pair;
 mod picture;
 mod ports;
 mod run;

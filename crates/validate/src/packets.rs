@@ -2,13 +2,14 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use pathweave_results::{EndReason, FlowRecord, FlowStatus, JobRecord, RunResult};
+use pathweave_results::{JobRecord, RunResult};
 use pathweave_scenario::Loaded;
 use toml::{Table, Value};
 
 use crate::catalogue::{Case, PACKETS};
 use crate::judge::{Outcome, Row, Trial};
 use crate::model::{Band, Packets};
+use crate::pair::{self, Side, mean_us};
 use crate::run::Missed;
 
 /// The field that says which of the two runs.
@@ -35,22 +36,18 @@ fn trial(
     scheme: &str,
     make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
 ) -> Result<Trial, Missed> {
-    let mut trial = Trial { title: Some(scheme.to_owned()), ..Trial::default() };
+    let side = |name, fidelity: &str| Side {
+        name,
+        set: Table::from_iter([(FIDELITY.to_owned(), Value::String(fidelity.to_owned()))]),
+    };
+    let sides = [side("flows", "flow"), side("packets", "packet")];
     let (mut times, mut means) = ([0.0; 2], [0.0; 2]);
-    for seed in 1..=u64::from(case.file.seeds.get()) {
-        for (index, fidelity) in ["flow", "packet"].into_iter().enumerate() {
-            let more = Table::from_iter([(FIDELITY.to_owned(), Value::String(fidelity.to_owned()))]);
-            let run = make(&case.load_under(scheme, seed, &more)?)?;
-            trial.cpu_s += run.info.cpu_s;
-            let open = run.flows.iter().filter(|flow| flow.status != FlowStatus::Finished).count();
-            if run.info.ended != EndReason::Completed || open > 0 {
-                trial.wrong = Some(format!("{open} of {} {fidelity}s did not finish", run.flows.len()));
-                return Ok(trial);
-            }
-            times[index] += time_us(&run);
-            means[index] += mean_us(&run);
-            trial.outside.extend(run.info.outside);
-        }
+    let mut trial = pair::run(case, scheme, &sides, make, |place, run| {
+        times[place] += time_us(run);
+        means[place] += mean_us(run);
+    })?;
+    if trial.wrong.is_some() {
+        return Ok(trial);
     }
     let band = trial.outside.is_empty().then_some(BAND);
     trial.rows.push(Row::new(TIME, "us", times[0], times[1], band));
@@ -64,11 +61,6 @@ fn time_us(run: &RunResult) -> f64 {
     let last = || run.flows.iter().filter_map(|flow| flow.finish_ps).max().unwrap_or(0) as f64;
     let ps = if jobs.is_empty() { last() } else { jobs.iter().sum::<u64>() as f64 / jobs.len() as f64 };
     ps * 1e-6
-}
-
-fn mean_us(run: &RunResult) -> f64 {
-    let times: Vec<u64> = run.flows.iter().filter_map(FlowRecord::fct_ps).collect();
-    times.iter().sum::<u64>() as f64 / times.len().max(1) as f64 * 1e-6
 }
 
 /// What became of all runs of cases beside packets.

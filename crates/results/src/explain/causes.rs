@@ -112,6 +112,9 @@ fn list(words: &[String]) -> String {
     }
 }
 
+/// A class of causes, which of that class it is, the link concerned, and words.
+type Named = (Class, usize, Option<usize>, String);
+
 struct Namer<'a> {
     facts: &'a Facts,
     account: &'a Account,
@@ -157,7 +160,7 @@ impl Namer<'_> {
         self.facts.faults_of(link).find(|fault| fault.takes_down())
     }
 
-    fn fault(&self, fault: &Fault, link: Option<usize>) -> (Class, usize, Option<usize>, String) {
+    fn fault(&self, fault: &Fault, link: Option<usize>) -> Named {
         let place = self.facts.faults.iter().position(|other| other == fault).unwrap_or(0);
         let until =
             fault.until_ns.map_or(String::new(), |ns| format!(" until {}", Quantity::TimeNs.show(ns)));
@@ -204,7 +207,7 @@ impl Namer<'_> {
     }
 
     /// A link where flows waited.
-    fn link(&self, link: usize) -> (Class, usize, Option<usize>, String) {
+    fn link(&self, link: usize) -> Named {
         let at = &self.facts.links[link];
         if let Some(fault) = self.facts.faults_of(link).find(|fault| fault.kind == "link-rate") {
             return self.fault(fault, Some(link));
@@ -244,7 +247,7 @@ impl Namer<'_> {
     }
 
     /// Traffic of another group, in the background or in a class of more weight.
-    fn crowd(&self, link: usize) -> Option<(Class, usize, Option<usize>, String)> {
+    fn crowd(&self, link: usize) -> Option<Named> {
         let (_, group, group_share) = self.account.at.get(&link)?;
         let workloads = self.facts.settings.workloads();
         let place = workloads.iter().position(|workload| workload.group == *group)?;
@@ -280,7 +283,7 @@ impl Namer<'_> {
         Some((Class::Background, place, Some(link), words))
     }
 
-    fn receiver(&self, link: usize) -> (Class, usize, Option<usize>, String) {
+    fn receiver(&self, link: usize) -> Named {
         let at = &self.facts.links[link];
         let senders = self.account.at.get(&link).map_or(f64::NAN, |(senders, ..)| *senders);
         let senders = senders.max(self.facts.senders_to(at.to_node) as f64);
@@ -293,28 +296,21 @@ impl Namer<'_> {
     }
 
     /// `mean`: how busy the links beside it were, where they have room.
-    fn between_switches(
-        &self,
-        link: usize,
-        beside: &[usize],
-        mean: Option<f64>,
-    ) -> (Class, usize, Option<usize>, String) {
+    fn between_switches(&self, link: usize, beside: &[usize], mean: Option<f64>) -> Named {
         let at = &self.facts.links[link];
         // What another one cannot carry, it must.
         let down = beside.iter().find_map(|&other| self.fault_that_takes_down(other));
         if let (Some(fault), true) = (down, at.direction != Direction::Level) {
-            let (class, place, link, words) = self.fault(fault, Some(link));
-            return (class, place, link, words);
+            return self.fault(fault, Some(link));
         }
         let tier = at.tier as usize;
-        let ends = if at.direction == Direction::Down {
-            format!("into {}", at.to)
-        } else {
-            format!("from {}", at.from)
+        let (switch, name, side) = match at.direction {
+            Direction::Down => (at.to_node, &at.to, "into"),
+            _ => (at.from_node, &at.from, "from"),
         };
         if let Some(mean) = mean {
             let words = format!(
-                "unevenly used paths (collisions of hashes): {} was {}, while the {} links beside it {ends} were {:.0} % busy \
+                "unevenly used paths (collisions of hashes): {} was {}, while the {} links beside it {side} {name} were {:.0} % busy \
                  in the mean",
                 at.name(),
                 self.state(link),
@@ -323,9 +319,7 @@ impl Namer<'_> {
             );
             return (Class::Collision, 0, Some(link), words + &self.thresholds(link));
         }
-        let switch = if at.direction == Direction::Down { at.to_node } else { at.from_node };
         if let Some(ratio) = self.facts.oversubscription(switch).filter(|ratio| *ratio >= OVERSUBSCRIBED) {
-            let name = if at.direction == Direction::Down { &at.to } else { &at.from };
             let words = format!(
                 "oversubscription {}:1 at {name}: {} was {}",
                 plain(ratio),
@@ -338,7 +332,7 @@ impl Namer<'_> {
         (Class::Fabric, tier, Some(link), words + &self.thresholds(link))
     }
 
-    fn storm(&self, link: usize) -> (Class, usize, Option<usize>, String) {
+    fn storm(&self, link: usize) -> Named {
         let at = &self.facts.links[link];
         let paused = Quantity::TimeNs.show(at.paused_ns);
         let words = format!("PFC storm from {}: it paused {} for {paused}", at.to, at.name());
@@ -347,12 +341,10 @@ impl Namer<'_> {
             0 => String::new(),
             n => format!(", and pauses spread to {n} more links"),
         };
-        let fault = self.facts.faults_of(link).find(|fault| fault.kind == "pause-storm");
-        let place = fault.map_or(link, |_| link);
-        (Class::Storm, place, Some(link), words + &spread)
+        (Class::Storm, link, Some(link), words + &spread)
     }
 
-    fn distance(&self, link: usize) -> (Class, usize, Option<usize>, String) {
+    fn distance(&self, link: usize) -> Named {
         if let Some(fault) = self.facts.faults_of(link).find(|fault| fault.kind == "link-delay") {
             return self.fault(fault, Some(link));
         }
@@ -383,7 +375,7 @@ impl Namer<'_> {
         )
     }
 
-    fn loss(&self) -> (Class, usize, Option<usize>, String) {
+    fn loss(&self) -> Named {
         let facts = self.facts;
         let settings = &facts.settings;
         let random = facts.dropped(&["random_loss", "corrupted"]);
@@ -439,7 +431,7 @@ impl Namer<'_> {
     }
 
     /// Packets were sent again though none was lost.
-    fn no_loss(&self) -> (Class, usize, Option<usize>, String) {
+    fn no_loss(&self) -> Named {
         let flows = || self.account.flows.iter().map(|&flow| &self.facts.flows[flow]);
         let again: f64 = flows().map(|flow| flow.sent_again).sum();
         let timeouts: f64 = flows().map(|flow| flow.timeouts).sum();
@@ -469,7 +461,7 @@ impl Namer<'_> {
         (Class::Loss, usize::MAX, None, words)
     }
 
-    fn control(&self) -> (Class, usize, Option<usize>, String) {
+    fn control(&self) -> Named {
         let links = &self.facts.links;
         let marks = |link: &Link| if link.marked.is_finite() { link.marked } else { 0.0 };
         let most = (0..links.len()).max_by(|&a, &b| marks(&links[a]).total_cmp(&marks(&links[b])));
@@ -502,7 +494,7 @@ impl Namer<'_> {
         (Class::Thresholds, 0, Some(link), words)
     }
 
-    fn window(&self) -> (Class, usize, Option<usize>, String) {
+    fn window(&self) -> Named {
         let packets = self.facts.settings.number("scheme.recovery.window_packets");
         let packets =
             packets.map_or("the window".to_owned(), |packets| format!("window_packets = {packets}"));
