@@ -93,6 +93,12 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         port.tx_free <= now && (port.paused | port.backlog) & !1 == 0 && !port.is(DOWN)
     }
 
+    /// The link of a port is down, and the port could start a packet now all the same, which is lost.
+    pub fn port_loses(&self, now: Time, port_id: PortId) -> bool {
+        let port = &self.transit.lines.ports[port_id as usize];
+        port.is(DOWN) && port.tx_free <= now
+    }
+
     /// The longest window in which no node can disturb another: what a packet takes from one to the next at least.
     pub fn lookahead(&self) -> Duration {
         self.lookahead

@@ -49,6 +49,6 @@ pub use port::PortStats;
 pub use prefetch::{prefetch, prefetch_line};
 pub use run::ARRIVALS_AHEAD;
 pub use sight::{Held, Stopped};
-pub use source_route::{Attachment, RouteHop, SourceRoutes};
+pub use source_route::{Attachment, RouteHop, RoutePath, SourceRoutes};
 pub use watch::{PausedPort, PfcLook, PfcTrouble, PfcWatch};
 pub use weight::FabricBytes;

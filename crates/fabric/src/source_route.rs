@@ -20,38 +20,71 @@ pub struct RouteHop {
 }
 
 /// Where a host is attached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
     /// Its edge, counted from 0.
     pub edge: u32,
-    /// The egress port there that leads to it.
-    pub port: PortId,
+    /// The egress ports of switches that lead to it, by its NIC port.
+    pub ports: Vec<PortId>,
+}
+
+/// A path between two edges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoutePath<R> {
+    /// NIC ports of the hosts at its two ends.
+    pub ends: [u8; 2],
+    /// The cables between its edges; none where both are one switch.
+    pub hops: R,
 }
 
 /// The lists of hops of all paths.
 #[derive(Clone, Debug)]
 pub struct SourceRoutes {
-    hosts: Vec<Attachment>,
+    /// Edge of each host.
+    edge_of: Vec<u32>,
+    /// Egress ports to host `h` are `to_host[first_port[h]..]`, by its NIC port.
+    first_port: Vec<u32>,
+    to_host: Vec<PortId>,
     edges: u32,
     /// Paths from edge `a` to edge `b` are `first_path[a * edges + b]..` up to the next entry.
     first_path: Vec<u32>,
     /// Hops of path `p` are `hops[first_hop[p]..first_hop[p + 1]]`.
     first_hop: Vec<u32>,
     hops: Vec<RouteHop>,
+    /// NIC ports of each path at its two ends.
+    ends: Vec<[u8; 2]>,
 }
 
 impl SourceRoutes {
     /// Without any path between edges yet. Add them with [`SourceRoutes::add_pair`].
     pub fn new(hosts: Vec<Attachment>, edges: u32) -> Self {
         assert!(hosts.iter().all(|host| host.edge < edges), "a host at an edge beyond {edges}");
-        SourceRoutes { hosts, edges, first_path: vec![0], first_hop: vec![0], hops: Vec::new() }
+        let edge_of = hosts.iter().map(|host| host.edge).collect();
+        let (mut first_port, mut to_host) = (Vec::with_capacity(hosts.len()), Vec::new());
+        for host in hosts {
+            first_port.push(to_host.len() as u32);
+            to_host.extend(host.ports);
+        }
+        SourceRoutes {
+            edge_of,
+            first_port,
+            to_host,
+            edges,
+            first_path: vec![0],
+            first_hop: vec![0],
+            hops: Vec::new(),
+            ends: Vec::new(),
+        }
     }
 
-    /// Adds the paths of the next pair of edges; pairs come by first edge, then by second. The hops of a path are the
-    /// cables between its edges, so there are none where both are one switch.
-    pub fn add_pair<R: IntoIterator<Item = RouteHop>>(&mut self, paths: impl IntoIterator<Item = R>) {
-        for path in paths {
-            self.hops.extend(path);
+    /// Adds the paths of the next pair of edges; pairs come by first edge, then by second.
+    pub fn add_pair<R: IntoIterator<Item = RouteHop>>(
+        &mut self,
+        paths: impl IntoIterator<Item = RoutePath<R>>,
+    ) {
+        for RoutePath { ends, hops } in paths {
+            self.hops.extend(hops);
+            self.ends.push(ends);
             self.first_hop
                 .push(u32::try_from(self.hops.len()).expect("fewer than 2^32 hops of source routes"));
         }
@@ -66,7 +99,7 @@ impl SourceRoutes {
 
     /// The pair of the edges of two hosts.
     pub(crate) fn pair(&self, src: HostId, dst: HostId) -> usize {
-        (self.hosts[src.index()].edge * self.edges + self.hosts[dst.index()].edge) as usize
+        (self.edge_of[src.index()] * self.edges + self.edge_of[dst.index()]) as usize
     }
 
     /// The hops of the paths of a pair of edges.
@@ -80,32 +113,36 @@ impl SourceRoutes {
 
     /// The port for a packet on a path, having crossed so many links; `None` where the pair has no such path.
     pub(crate) fn port(&self, src: HostId, dst: HostId, path: u16, crossed: usize) -> Option<PortId> {
-        let hops = self.hops(src, dst, PathId(path))?;
-        Some(hops.get(crossed - 1).map_or(self.hosts[dst.index()].port, |hop| hop.out))
+        let path = self.number(src, dst, PathId(path))?;
+        Some(self.hops_of(path).get(crossed - 1).map_or_else(|| self.port_to(dst, path, 1), |hop| hop.out))
     }
 
-    fn hops(&self, src: HostId, dst: HostId, path: PathId) -> Option<&[RouteHop]> {
+    fn number(&self, src: HostId, dst: HostId, path: PathId) -> Option<u32> {
         let pair = self.pair(src, dst);
-        let (first, end) = (self.first_path[pair], self.first_path[pair + 1]);
-        let path = first + u32::from(path.0);
-        if path >= end {
-            return None;
-        }
-        Some(self.hops_of(path))
+        let number = self.first_path[pair] + u32::from(path.0);
+        (number < self.first_path[pair + 1]).then_some(number)
+    }
+
+    /// The port that leads to the host at an end of a path.
+    fn port_to(&self, host: HostId, path: u32, end: usize) -> PortId {
+        let nic_port = u32::from(self.ends[path as usize][end]);
+        self.to_host[(self.first_port[host.index()] + nic_port) as usize]
     }
 
     /// The port for a packet at the switch it is in; `None` where the pair has no such path.
     #[inline]
     pub(crate) fn choose(&self, header: &Header) -> Option<PortId> {
         let crossed = usize::from(header.links());
-        let next = if header.is(REVERSED) {
-            let hops = self.hops(header.dst(), header.src(), header.path())?;
-            hops.len().checked_sub(crossed).map(|hop| hops[hop].back)
+        if header.is(REVERSED) {
+            let path = self.number(header.dst(), header.src(), header.path())?;
+            let hops = self.hops_of(path);
+            let next = hops.len().checked_sub(crossed).map(|hop| hops[hop].back);
+            Some(next.unwrap_or_else(|| self.port_to(header.dst(), path, 0)))
         } else {
-            let hops = self.hops(header.src(), header.dst(), header.path())?;
-            hops.get(crossed - 1).map(|hop| hop.out)
-        };
-        Some(next.unwrap_or(self.hosts[header.dst().index()].port))
+            let path = self.number(header.src(), header.dst(), header.path())?;
+            let next = self.hops_of(path).get(crossed - 1).map(|hop| hop.out);
+            Some(next.unwrap_or_else(|| self.port_to(header.dst(), path, 1)))
+        }
     }
 }
 
@@ -117,19 +154,25 @@ mod tests {
     /// Edges 0 and 1, hosts 0 and 1 at the former (ports 10, 11), host 2 at the latter (port 20). From edge 0 to edge 1
     /// a direct cable (12 to 21), and one over a third switch (13 to 30, 31 to 22). Edge 1 has none of its own back.
     fn routes() -> SourceRoutes {
-        let at = |edge, port| Attachment { edge, port };
-        let hop = |out, back| RouteHop { out, back };
+        let at = |edge, port| Attachment { edge, ports: vec![port] };
         let mut routes = SourceRoutes::new(vec![at(0, 10), at(0, 11), at(1, 20)], 2);
-        routes.add_pair([vec![]]);
-        routes.add_pair([vec![hop(12, 21)], vec![hop(13, 30), hop(31, 22)]]);
-        routes.add_pair(Vec::<Vec<RouteHop>>::new());
-        routes.add_pair([vec![]]);
+        routes.add_pair([path([0, 0], &[])]);
+        routes.add_pair([path([0, 0], &[(12, 21)]), path([0, 0], &[(13, 30), (31, 22)])]);
+        routes.add_pair(Vec::<RoutePath<Vec<RouteHop>>>::new());
+        routes.add_pair([path([0, 0], &[])]);
         routes
     }
 
+    fn path(ends: [u8; 2], hops: &[(PortId, PortId)]) -> RoutePath<Vec<RouteHop>> {
+        RoutePath { ends, hops: hops.iter().map(|&(out, back)| RouteHop { out, back }).collect() }
+    }
+
+    fn walk(header: Header, switches: usize) -> Vec<Option<PortId>> {
+        walk_by(&routes(), header, switches)
+    }
+
     /// The ports a packet takes at the switches on its way.
-    fn walk(mut header: Header, switches: usize) -> Vec<Option<PortId>> {
-        let routes = routes();
+    fn walk_by(routes: &SourceRoutes, mut header: Header, switches: usize) -> Vec<Option<PortId>> {
         (0..switches)
             .map(|_| {
                 header = header.on_link(0, Time::ZERO);
@@ -154,6 +197,20 @@ mod tests {
         assert_eq!(walk(header(2, 1, 0).reversed(), 2), [Some(21), Some(11)]);
         assert_eq!(walk(header(2, 0, 1).reversed(), 3), [Some(22), Some(30), Some(10)]);
         assert_eq!(walk(header(1, 0, 0).reversed(), 1), [Some(10)]);
+    }
+
+    /// Hosts 0 and 1 with two NIC ports each, at switches of edges 0 and 1 (ports 10 and 11, 20 and 21). Path 0 leads from port 0
+    /// to port 1 over a cable (12 to 22), path 1 from port 1 to port 0 over another (13 to 23).
+    #[test]
+    fn a_path_ends_at_its_own_nic_ports() {
+        let at = |edge, ports| Attachment { edge, ports };
+        let mut routes = SourceRoutes::new(vec![at(0, vec![10, 11]), at(1, vec![20, 21])], 2);
+        routes.add_pair(Vec::<RoutePath<Vec<RouteHop>>>::new());
+        routes.add_pair([path([0, 1], &[(12, 22)]), path([1, 0], &[(13, 23)])]);
+        assert_eq!(walk_by(&routes, header(0, 1, 0), 2), [Some(12), Some(21)]);
+        assert_eq!(walk_by(&routes, header(0, 1, 1), 2), [Some(13), Some(20)]);
+        assert_eq!(walk_by(&routes, header(1, 0, 0).reversed(), 2), [Some(22), Some(10)]);
+        assert_eq!(walk_by(&routes, header(1, 0, 1).reversed(), 2), [Some(23), Some(11)]);
     }
 
     #[test]

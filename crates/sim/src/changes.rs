@@ -12,7 +12,7 @@ use crate::chosen_routes::ChosenRoutes;
 use crate::faults::{Action, Entry};
 use crate::network::Network;
 use crate::routes::View;
-use crate::spec::SimSpec;
+use crate::spec::{RouteChoice, SimSpec};
 use crate::whole::Whole;
 
 impl<const C: usize> Whole<'_, '_, C> {
@@ -64,7 +64,9 @@ impl<const C: usize> Whole<'_, '_, C> {
                 }
             }
             Action::Reroute => match self.in_all(|network| network.reroute(spec)) {
-                Some(before) => self.tell_of_paths(now, &before),
+                Some(before) => self.tell_of_paths(now, |network, (from, to)| {
+                    network.routes.differs(&spec.topology, &before, from, to)
+                }),
                 None if has_several_ports(&spec.topology) => self.tell_of_ports(now),
                 None => {}
             },
@@ -93,6 +95,9 @@ impl<const C: usize> Whole<'_, '_, C> {
                 let working = (0..).zip(ports).filter(|(_, port)| !dead(port));
                 let working = working.fold(0, |bits, (index, _)| bits | 1 << index);
                 shard.hosts[node.index()].on_working_ports(now, working);
+                if ports.len() > 1 {
+                    self.tell_of_paths(now, |_, (from, _)| NodeId::from(from) == node);
+                }
             }
         }
         self.wake_hosts(now, link);
@@ -136,11 +141,13 @@ impl<const C: usize> Whole<'_, '_, C> {
         }
     }
 
-    /// Where sources choose their paths: tells the queue pairs whose paths have failed or come back since links were as
-    /// in `before`.
-    fn tell_of_paths(&mut self, now: Time, before: &[bool]) {
-        let topology = &*self.shards[0].spec.topology;
-        let bytes = self.shards[0].full_and_ack_bytes();
+    /// Where sources choose their paths: tells the queue pairs, of those whose ends `concerns` picks, which paths have failed or
+    /// come back.
+    fn tell_of_paths(&mut self, now: Time, concerns: impl Fn(&Network<C>, (HostId, HostId)) -> bool) {
+        let spec = self.shards[0].spec;
+        if !matches!(spec.routing, RouteChoice::Sources(_)) {
+            return;
+        }
         for conn in 0..self.shards[0].traffic.execution.connections.len() as ConnId {
             let connection = &self.shards[0].traffic.execution.connections[conn];
             let (src, dst, group) = (connection.src, connection.dst, connection.group);
@@ -153,10 +160,10 @@ impl<const C: usize> Whole<'_, '_, C> {
                     .map(|(at_src, at_dst)| if at_from { at_src } else { at_dst })
                     .filter(|qp| shard.hosts[from.index()].endpoint.is_busy(*qp).is_some())
                     .collect();
-                if qps.is_empty() || !shard.network.routes.differs(topology, before, from, to) {
+                if qps.is_empty() || !concerns(&shard.network, (from, to)) {
                     continue;
                 }
-                let views = shard.network.routes.views(topology, (from, to), bytes);
+                let views = shard.network.views(spec, (from, to));
                 for qp in qps {
                     // One that has failed has no use for paths; one that is yet to be opened will see them.
                     let _ = shard.hosts[from.index()].endpoint.set_paths(now, qp, &views);

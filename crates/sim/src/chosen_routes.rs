@@ -1,10 +1,15 @@
 //! What chooses the routes of packets, and what is known of them: the hops of paths, which are dead, what to tell the schemes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pathweave_fabric::{Attachment, PairRoutes, PortMap, RouteHop, SourceRoutes, SwitchRoutes};
+use pathweave_fabric::{
+    Attachment, PairRoutes, PortId, PortMap, RouteHop, RoutePath, SourceRoutes, SwitchRoutes,
+};
 use pathweave_policy::{PathState, PathView};
-use pathweave_topo::{Hop, LinkId, PathSets, Routing, Topology};
+use pathweave_topo::{
+    Hop, LinkId, NodeId, PathSets, Routing, Topology, leading_ports, max_flow, rate_of_ports,
+};
 use pathweave_units::{HostId, PathId, Rate};
 
 use crate::paths::{PathProfile, profile};
@@ -34,17 +39,14 @@ impl ChosenRoutes {
                 ChosenRoutes::Switches(Routing::whole(topology))
             }
             RouteChoice::Sources(sets) => {
-                let headers = host
-                    .source_route
-                    .form()
-                    .map(|form| RouteHeaders::new(topology, sets, host.framing, form));
+                let headers = RouteHeaders::new(topology, sets, host.framing, host.source_route.form());
                 let dead = vec![false; topology.links().len()];
                 ChosenRoutes::Sources { sets: Arc::clone(sets), dead, headers: headers.map(Arc::new) }
             }
         }
     }
 
-    /// What packets carry of the paths their sources choose.
+    /// What packets carry of the paths their sources choose, and where answers leave.
     pub(crate) fn headers(&self) -> Option<&Arc<RouteHeaders>> {
         match self {
             ChosenRoutes::Switches(_) => None,
@@ -71,12 +73,14 @@ impl ChosenRoutes {
         match self {
             ChosenRoutes::Switches(routing) => profile(topology, routing, src, dst).into_iter().collect(),
             ChosenRoutes::Sources { sets, dead, headers } => {
+                let ends = ChosenEnds::new(topology, sets, dead, (src, dst));
                 let alive = sets.alive(topology, src, dst, |link| !dead[link.index()]);
                 let all = sets.profiles(topology, src, dst);
                 let mut profiles: Vec<PathProfile> = Vec::new();
                 for ((path, hops), _) in (0..).zip(all).zip(alive).filter(|(_, alive)| *alive) {
                     let header = headers.as_ref().and_then(|headers| headers.of(src, dst, path));
                     let profile = PathProfile::chosen(hops, header);
+                    let profile = ends.iter().fold(profile, |profile, ends| ends.of(profile));
                     // In regular networks most are alike.
                     if !profiles.contains(&profile) {
                         profiles.push(profile);
@@ -84,6 +88,14 @@ impl ChosenRoutes {
                 }
                 profiles
             }
+        }
+    }
+
+    /// NIC ports by which packets of `src` to `dst` leave, a bit each; 0: there is no way.
+    pub(crate) fn leading_ports(&self, topology: &Topology, src: HostId, dst: HostId) -> u64 {
+        match self {
+            ChosenRoutes::Switches(routing) => leading_ports(topology, routing, src, dst),
+            ChosenRoutes::Sources { sets, .. } => sets.leading_ports(src, dst),
         }
     }
 
@@ -101,9 +113,11 @@ impl ChosenRoutes {
         topology: &Topology,
         (src, dst): (HostId, HostId),
         (data_wire_bytes, ack_wire_bytes): (u32, u32),
+        links_down: &[u32],
     ) -> Vec<PathView> {
         let ChosenRoutes::Sources { sets, dead, headers } = self else { return Vec::new() };
-        let states = sets.alive(topology, src, dst, |link| !dead[link.index()]);
+        let seen = Self::seen_by(topology, src, links_down);
+        let states = sets.alive(topology, src, dst, |link| !dead[link.index()] && !seen.contains(&link));
         let view = |((id, hops), alive): ((u16, Vec<_>), bool)| {
             let links = u8::try_from(hops.len()).ok();
             let header = headers.as_ref().and_then(|headers| headers.of(src, dst, id));
@@ -127,19 +141,28 @@ impl ChosenRoutes {
         let ChosenRoutes::Sources { sets, .. } = self else { return None };
         let mut slowest = vec![None; sets.edges().len()];
         for host in (0..topology.hosts()).map(HostId) {
-            let link = topology.link(topology.ports(host.into())[0].link);
-            let time = (link.rate.time_for(u64::from(data_wire_bytes)), link.delay);
+            let links = topology.ports(host.into()).iter().map(|port| topology.link(port.link));
+            let times = links.map(|link| (link.rate.time_for(u64::from(data_wire_bytes)), link.delay));
+            let time = times.max().expect("a host has a port");
             let known = &mut slowest[sets.edge_of(host) as usize];
             if known.is_none_or(|(longest, _)| time > longest) {
                 *known = Some((time, host));
             }
         }
         let hosts: Vec<HostId> = slowest.into_iter().flatten().map(|(_, host)| host).collect();
+        let links_down = vec![0; topology.links().len()];
         let pairs = hosts.iter().flat_map(|&src| hosts.iter().map(move |&dst| (src, dst)));
         let views = pairs
             .filter(|(src, dst)| src != dst)
-            .flat_map(|pair| self.views(topology, pair, (data_wire_bytes, data_wire_bytes)));
+            .flat_map(|pair| self.views(topology, pair, (data_wire_bytes, data_wire_bytes), &links_down));
         views.max_by_key(|view| view.base_one_way)
+    }
+
+    /// Links of its own that a host of several ports sees to be down before routing notices: it has others to go on by.
+    fn seen_by(topology: &Topology, host: HostId, links_down: &[u32]) -> Vec<LinkId> {
+        let ports = topology.ports(host.into());
+        let links = ports.iter().map(|port| port.link).filter(|link| links_down[link.index()] > 0);
+        if ports.len() > 1 { links.collect() } else { Vec::new() }
     }
 
     /// Whether the state of any path between two hosts differs from what `before` said.
@@ -156,10 +179,10 @@ fn next_hops(map: &PortMap, sets: &PathSets, view: &View<'_>) -> Vec<SwitchRoute
     let topology = view.topology;
     let mut attached = vec![Vec::new(); topology.switches().len()];
     for host in (0..topology.hosts()).map(HostId) {
-        let port = topology.ports(host.into())[0];
-        let (at_a, at_b) = map.ends(port.link.index());
-        let switch = topology.switch_index(port.peer).expect("explicit paths begin at switches");
-        attached[switch].push((host, if port.is_a { at_b } else { at_a }));
+        for (port, to_host) in topology.ports(host.into()).iter().zip(ports_to(topology, map, host)) {
+            let switch = topology.switch_index(port.peer).expect("explicit paths begin at switches");
+            attached[switch].push((host, to_host));
+        }
     }
     let edge_of: Arc<[u32]> = (0..topology.hosts()).map(|host| sets.edge_of(HostId(host))).collect();
     let edges = sets.edges().len() as u32;
@@ -177,27 +200,71 @@ fn next_hops(map: &PortMap, sets: &PathSets, view: &View<'_>) -> Vec<SwitchRoute
 }
 
 pub(crate) fn source_routes(topology: &Topology, map: &PortMap, sets: &PathSets) -> SourceRoutes {
-    let ends = |link: LinkId| map.ends(link.index());
-    let hosts = (0..topology.hosts()).map(|host| {
-        let port = topology.ports(HostId(host).into())[0];
-        let (at_a, at_b) = ends(port.link);
-        Attachment { edge: sets.edge_of(HostId(host)), port: if port.is_a { at_b } else { at_a } }
-    });
+    let hosts = (0..topology.hosts()).map(HostId);
+    let hosts =
+        hosts.map(|host| Attachment { edge: sets.edge_of(host), ports: ports_to(topology, map, host) });
     let edges = sets.edges().len() as u32;
     let mut routes = SourceRoutes::new(hosts.collect(), edges);
-    for from in 0..edges {
-        for to in 0..edges {
-            routes.add_pair(sets.between_edges(from, to).map(|path| {
-                path.iter().map(|hop| {
-                    let (at_a, at_b) = ends(hop.link());
-                    if hop.from_a() {
-                        RouteHop { out: at_a, back: at_b }
-                    } else {
-                        RouteHop { out: at_b, back: at_a }
-                    }
-                })
-            }));
-        }
+    let hop = |hop: &Hop| {
+        let (at_a, at_b) = map.ends(hop.link().index());
+        if hop.from_a() { RouteHop { out: at_a, back: at_b } } else { RouteHop { out: at_b, back: at_a } }
+    };
+    for (from, to) in (0..edges).flat_map(|from| (0..edges).map(move |to| (from, to))) {
+        let paths = sets.between_edges(from, to).zip(sets.ends_between_edges(from, to));
+        routes.add_pair(paths.map(|(hops, ends)| RoutePath { ends: *ends, hops: hops.iter().map(hop) }));
     }
     routes
+}
+
+/// The egress ports of switches that lead to a host, by its NIC port.
+fn ports_to(topology: &Topology, map: &PortMap, host: HostId) -> Vec<PortId> {
+    let ports = topology.ports(host.into()).iter();
+    let ends = ports.map(|port| (port, map.ends(port.link.index())));
+    ends.map(|(port, (at_a, at_b))| if port.is_a { at_b } else { at_a }).collect()
+}
+
+/// What several NIC ports, and all explicit paths between two hosts together, carry. Hosts with one port have none of it: a path
+/// is all there is to a message there.
+struct ChosenEnds {
+    nic_ports: (u32, u32),
+    line_rate: Rate,
+    most: Rate,
+}
+
+impl ChosenEnds {
+    fn new(
+        topology: &Topology,
+        sets: &PathSets,
+        dead: &[bool],
+        (src, dst): (HostId, HostId),
+    ) -> Option<Self> {
+        let ports = |from, to| sets.leading_ports(from, to);
+        let (out, back) = (ports(src, dst), ports(dst, src));
+        if out.count_ones().max(back.count_ones()) < 2 {
+            return None;
+        }
+        let links = sets.links(topology, src, dst).flat_map(|links| {
+            let mut at = NodeId::from(src);
+            links.into_iter().map(move |link| {
+                let ends = topology.link(link);
+                let from = at;
+                at = if ends.a == at { ends.b } else { ends.a };
+                (from, at, link)
+            })
+        });
+        let links: BTreeSet<(NodeId, NodeId, LinkId)> =
+            links.filter(|(_, _, link)| !dead[link.index()]).collect();
+        let links = links.into_iter().map(|(from, to, link)| (from, to, topology.link(link).rate));
+        Some(ChosenEnds {
+            nic_ports: (out.count_ones(), back.count_ones()),
+            line_rate: rate_of_ports(topology, src, out),
+            most: max_flow(links, src.into(), dst.into()),
+        })
+    }
+
+    /// A path between these ends.
+    fn of(&self, path: PathProfile) -> PathProfile {
+        let ChosenEnds { nic_ports, line_rate, most } = *self;
+        PathProfile { nic_ports, line_rate, nic_rate: line_rate, most, ..path }
+    }
 }

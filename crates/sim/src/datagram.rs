@@ -9,7 +9,7 @@ use pathweave_wire::Body;
 
 use crate::agenda::{Item, Opening, Rank};
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_datagrams};
-use crate::nic::{Channel, DATAGRAMS, Datagram, NicConfig, NicModel};
+use crate::nic::{Channel, DATAGRAMS, Datagram, DatagramRoutes, NicConfig, NicModel};
 use crate::paths::PathProfile;
 use crate::shard::Shard;
 use crate::spec::{SimError, SimSpec};
@@ -315,12 +315,13 @@ impl<const C: usize> Shard<'_, C> {
                 nic.classes.get_or_insert_default().insert(own.qp, class);
             }
         }
+        let leading = self.network.leading_ports(&spec.topology, own.host, peer.host);
         if nic.source_routed {
             let routes = self.network.routes.count(own.host, peer.host, scheme.paths);
-            model.routes.insert(peer.host, (routes, scheme.paths));
+            let paths = opening.env.paths / leading.count_ones().max(1) as u16;
+            model.routes.insert(peer.host, DatagramRoutes { routes, paths, ports: leading });
         }
         let qp = model.rd.get_mut(own.qp).expect("made if it was not there");
-        let leading = self.network.leading_ports(&spec.topology, own.host, peer.host);
         if nic_ports > 1 && leading != 0 {
             qp.change_ports(PortChange::Leads { to: peer.host, ports: leading });
         }

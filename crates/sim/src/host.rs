@@ -54,8 +54,8 @@ pub(crate) struct Nic {
     acks_as_data: bool,
     /// Its paths are explicit: acknowledgements go back over the links of what they answer.
     pub(crate) source_routed: bool,
-    /// None of its links is up: what it sends is lost, until its queue pairs give up.
-    pub(crate) cut_off: bool,
+    /// It sends by links that are down, too, which lose what it sends: none is up, or a path names its port.
+    pub(crate) sends_in_vain: bool,
     /// There is [`Host::model`].
     has_model: bool,
     /// Switches may take the payload of data that it sends.
@@ -82,7 +82,7 @@ impl Host {
             ports: (ports.end - ports.start) as u8,
             acks_as_data,
             source_routed: false,
-            cut_off: false,
+            sends_in_vain: false,
             has_model: false,
             trimmable: false,
             wake: Time::MAX,
@@ -234,15 +234,24 @@ impl Host {
 
     /// Which of its ports work, a bit each, has changed. [`Host::transmit`] is to follow.
     pub(crate) fn on_working_ports(&mut self, now: Time, working: u64) {
-        self.nic.cut_off = working == 0;
-        if self.nic.ports > 1 {
-            self.on_ports(now, PortChange::Works { ports: working });
+        let all = u64::MAX >> (64 - u32::from(self.nic.ports));
+        let names_ports = self.nic.ports > 1 && self.nic.source_routed;
+        self.nic.sends_in_vain = working == 0 || names_ports && working != all;
+        let change = PortChange::Works { ports: working };
+        if names_ports {
+            self.tell_datagrams(change);
+        } else if self.nic.ports > 1 {
+            self.on_ports(now, change);
         }
     }
 
     /// Its ports, or what they lead to, have changed. [`Host::transmit`] is to follow.
     pub(crate) fn on_ports(&mut self, now: Time, change: PortChange) {
         self.endpoint.change_ports(now, change);
+        self.tell_datagrams(change);
+    }
+
+    fn tell_datagrams(&mut self, change: PortChange) {
         if let Some(model) = &mut self.model {
             model.rd.change_ports(change);
         }
@@ -264,7 +273,7 @@ impl Host {
         let (mut taken, mut bytes) = (0, 0);
         let Host { endpoint, nic, model, route_headers, .. } = self;
         let mut send = |packet: Transmit| {
-            taken |= 1 << packet.port;
+            taken |= 1 << nic.port_of(&packet, route_headers);
             bytes += nic.send(fabric, now, &packet, route_headers);
         };
         while endpoint.send_control(&mut send) {}
@@ -339,7 +348,7 @@ impl Host {
                 || model.rd.send_data(now, gate, &mut take);
             let Some(mut packet) = packet else { break };
             if let Body::Rd(_) = packet.segment.body {
-                packet.segment.path = model.route(packet.to, packet.segment.path);
+                packet.segment.path = model.route(packet.to, packet.segment.path, packet.port);
             }
             if let (Body::Rd(data), Some(payload)) = (&packet.segment.body, &packet.payload)
                 && data.retransmit
@@ -367,9 +376,9 @@ impl Host {
         for (bit, port) in (0..).zip(self.nic.ports()) {
             open |= u64::from(fabric.port_ready(now, port)) << bit;
         }
-        if self.nic.cut_off {
+        if self.nic.sends_in_vain {
             for (bit, port) in (0..).zip(self.nic.ports()) {
-                open |= u64::from(fabric.port_free_at(port) <= now) << bit;
+                open |= u64::from(fabric.port_loses(now, port)) << bit;
             }
         }
         open
@@ -391,7 +400,7 @@ impl Nic {
         packet: &Transmit,
         routes: &Option<Arc<RouteHeaders>>,
     ) -> u32 {
-        let port = self.first_port + u32::from(packet.port);
+        let port = self.first_port + u32::from(self.port_of(packet, routes));
         let class = self.class(packet);
         let path = packet.segment.path;
         let wire_bytes = match routes {
@@ -407,6 +416,15 @@ impl Nic {
         }
         fabric.send(now, port, header, packet.segment);
         wire_bytes
+    }
+
+    /// The port by which a packet leaves: an answer by that at which its path arrives, where sources choose paths.
+    #[inline(always)]
+    fn port_of(&self, packet: &Transmit, routes: &Option<Arc<RouteHeaders>>) -> u8 {
+        match routes {
+            Some(routes) if self.ports > 1 && packet.is_answer() => routes.answer_port(self.host, packet),
+            _ => packet.port,
+        }
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pathweave_fabric::config::{AckClass, Forwarding, Shares, SwitchConfig};
 use pathweave_fabric::{BuildError, Fabric, PortId, PortMap};
 use pathweave_policy::{Adapt, PathView, PortSet};
-use pathweave_topo::{Edge, LinkId, NodeId, Topology, leading_ports};
+use pathweave_topo::{Edge, LinkId, NodeId, Topology};
 use pathweave_transport::{Endpoint, EndpointConfig};
 use pathweave_units::{Duration, HostId, PathId};
 
@@ -16,6 +16,7 @@ use crate::edge;
 use crate::host::{Content, Host};
 use crate::hosts::Hosts;
 use crate::ideal::data_wire_bytes;
+use crate::opening::full_and_ack_bytes;
 use crate::partition::Place;
 use crate::routes::{self, View};
 use crate::spec::{Blame, RouteChoice, SimError, SimSpec};
@@ -52,6 +53,16 @@ impl<const C: usize> Network<C> {
         )
         .map_err(|error| refused(spec, error))?;
         if let RouteChoice::SenderSwitches(sets) = &spec.routing {
+            if let Some(host) = (0..topology.hosts()).find(|host| topology.ports(NodeId(*host)).len() > 1) {
+                return Err(SimError::Forwarding {
+                    blame: Blame::Topology,
+                    message: format!(
+                        "the switch of a sender chooses among explicit paths, but {} is at more than one switch",
+                        topology.node_name(NodeId(host))
+                    ),
+                    advice: "choose a topology whose hosts have one NIC port, or routing by \"source\" or \"next-hops\"",
+                });
+            }
             fabric.set_explicit_ways(Arc::new(source_routes(topology, &map, sets)));
         }
         for (index, link) in topology.links().iter().enumerate() {
@@ -114,15 +125,14 @@ impl<const C: usize> Network<C> {
         Hosts::new(spec.topology.hosts(), part, host)
     }
 
-    /// NIC ports by which packets of `src` to `dst` leave, a bit each; 0: there is no way. Where sources choose, all ports.
+    /// NIC ports by which packets of `src` to `dst` leave, a bit each; 0: there is no way.
     pub(crate) fn leading_ports(&self, topology: &Topology, src: HostId, dst: HostId) -> u64 {
-        match &self.routes {
-            ChosenRoutes::Switches(routing) => leading_ports(topology, routing, src, dst),
-            ChosenRoutes::Sources { .. } => {
-                let ports = self.map.ports(src.0);
-                PortSet::first((ports.end - ports.start) as u8).leading()
-            }
-        }
+        self.routes.leading_ports(topology, src, dst)
+    }
+
+    /// As the sender of a pair knows its paths; nothing where switches choose.
+    pub(crate) fn views(&self, spec: &SimSpec, pair: (HostId, HostId)) -> Vec<PathView> {
+        self.routes.views(&spec.topology, pair, full_and_ack_bytes(&spec.host), &self.links_down)
     }
 
     /// The ports of [`Network::leading_ports`]; `None`: there is no way.

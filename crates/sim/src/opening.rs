@@ -65,7 +65,7 @@ impl<const C: usize> Network<C> {
         scheme: &Scheme,
         pair: (HostId, HostId),
     ) -> Vec<PathView> {
-        let views = self.routes.views(&spec.topology, pair, full_and_ack_bytes(&spec.host));
+        let views = self.views(spec, pair);
         if scheme.ports == Ports::Distinct && views.is_empty() {
             let Some(ports) = self.port_set(&spec.topology, pair.0, pair.1) else { return views };
             return distinct_paths(self, pair, ports, scheme.paths_over(ports.len() as u16));

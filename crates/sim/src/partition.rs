@@ -1,14 +1,15 @@
 //! How a run is divided among threads: which part each host and switch belongs to. It shows in no result.
 //!
-//! Few links should lead from one part to another, and each part should have as much to do as any other. So switches with
-//! hosts are taken in the order of these hosts, which keeps pods and racks together, and cut into as many runs of equal
-//! traffic as there are parts. A switch without hosts belongs to the part of all its neighbours below, if they agree, and
-//! else to the part that has least to do: the tier that joins the parts is spread over them.
+//! Few links should lead from one part to another, and each part should have as much to do as any other. A host goes with the
+//! switch behind its fastest port, so that the GPUs of a server stay together around their NVSwitch. These switches are taken
+//! in the order of their hosts, which keeps pods and racks together, and cut into as many runs of equal traffic as there are
+//! parts. Any other switch belongs to the part of all its neighbours below, if they agree, and else to the part that has
+//! least to do: the tier that joins the parts is spread over them.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use pathweave_topo::{NodeId, Topology};
-use pathweave_units::HostId;
 use pathweave_workload::MessageGraph;
 
 /// A part of a run, and which nodes belong to it.
@@ -57,7 +58,6 @@ impl Partition {
             return Partition { parts: 1, of_node: Arc::from([]) };
         }
         let of_hosts = traffic(topology, graph);
-        let roots: Vec<NodeId> = roots(topology);
         let mut of_node = vec![u16::MAX; topology.nodes() as usize];
         let mut load = vec![0.0; usize::from(parts)];
         let mut work = vec![0.0; topology.nodes() as usize];
@@ -69,23 +69,16 @@ impl Partition {
                 work[port.peer.index()] += own / ports.len() as f64;
             }
         }
-        let group = |root: NodeId| {
-            let below = topology.ports(root).iter().map(|port| port.peer);
-            let below = below.filter(|&node| topology.is_host(node) && !topology.is_host(root));
-            (root, below.collect::<Vec<NodeId>>())
-        };
         let all: f64 = work.iter().sum();
         let mut done = 0.0;
-        for (root, hosts) in roots.iter().map(|&root| group(root)) {
-            let own: f64 = hosts.iter().map(|host| work[host.index()]).sum::<f64>() + work[root.index()];
+        for nodes in homes(topology) {
+            let own: f64 = nodes.iter().map(|node| work[node.index()]).sum();
             let middle = (done + own / 2.0) / all.max(f64::MIN_POSITIVE);
             let part = ((middle * f64::from(parts)) as u16).min(parts - 1);
             done += own;
-            for node in hosts.into_iter().chain([root]) {
-                if of_node[node.index()] == u16::MAX {
-                    of_node[node.index()] = part;
-                    load[usize::from(part)] += work[node.index()];
-                }
+            for node in nodes {
+                of_node[node.index()] = part;
+                load[usize::from(part)] += work[node.index()];
             }
         }
         place_the_rest(topology, &mut work, &mut of_node, &mut load);
@@ -154,27 +147,35 @@ fn traffic(topology: &Topology, graph: &MessageGraph) -> Vec<f64> {
     bytes
 }
 
-/// Switches with hosts in the order of their first hosts, or hosts where there are no switches.
-fn roots(topology: &Topology) -> Vec<NodeId> {
-    let mut known = vec![false; topology.nodes() as usize];
-    let mut roots = Vec::new();
-    for host in (0..topology.hosts()).map(|host| NodeId::from(HostId(host))) {
-        let switches =
-            topology.ports(host).iter().map(|port| port.peer).filter(|&peer| !topology.is_host(peer));
-        let before = roots.len();
-        for switch in switches {
-            if !std::mem::replace(&mut known[switch.index()], true) {
-                roots.push(switch);
-            }
-        }
-        if topology.ports(host).iter().all(|port| topology.is_host(port.peer)) && roots.len() == before {
-            roots.push(host);
-        }
+/// Hosts with the switch they belong to, in the order of their first hosts. A host without a switch is alone.
+fn homes(topology: &Topology) -> Vec<Vec<NodeId>> {
+    let mut number_of = vec![None; topology.nodes() as usize];
+    let mut homes: Vec<Vec<NodeId>> = Vec::new();
+    for host in (0..topology.hosts()).map(NodeId) {
+        let Some(switch) = home(topology, host) else {
+            homes.push(vec![host]);
+            continue;
+        };
+        let number = *number_of[switch.index()].get_or_insert_with(|| {
+            homes.push(vec![switch]);
+            homes.len() - 1
+        });
+        homes[number].push(host);
     }
-    roots
+    homes
 }
 
-/// Switches without hosts, tier by tier away from these.
+/// The switch behind the fastest port of a host; of equal ones the nearest, then the first.
+fn home(topology: &Topology, host: NodeId) -> Option<NodeId> {
+    let to_switches = topology.ports(host).iter().filter(|port| !topology.is_host(port.peer));
+    let fastest = to_switches.min_by_key(|port| {
+        let link = topology.link(port.link);
+        (Reverse(link.rate), link.delay)
+    });
+    fastest.map(|port| port.peer)
+}
+
+/// Switches that are no host's home, tier by tier away from the hosts.
 fn place_the_rest(topology: &Topology, work: &mut [f64], of_node: &mut [u16], load: &mut [f64]) {
     let mut tier: Vec<NodeId> = placed(topology, of_node);
     loop {
@@ -183,7 +184,9 @@ fn place_the_rest(topology: &Topology, work: &mut [f64], of_node: &mut [u16], lo
             let above = || {
                 topology.ports(node).iter().map(|port| port.peer).filter(|up| of_node[up.index()] == u16::MAX)
             };
-            let each = work[node.index()] / above().count().max(1) as f64;
+            // What hosts give to their switches is known from the start.
+            let passed_on = if topology.is_host(node) { 0.0 } else { work[node.index()] };
+            let each = passed_on / above().count().max(1) as f64;
             let ups: Vec<NodeId> = above().collect();
             for up in ups {
                 work[up.index()] += each;
@@ -216,18 +219,17 @@ fn place_the_rest(topology: &Topology, work: &mut [f64], of_node: &mut [u16], lo
     of_node.iter_mut().filter(|part| **part == u16::MAX).for_each(|part| *part = 0);
 }
 
-/// The switches that have a part.
+/// The nodes that have a part.
 fn placed(topology: &Topology, of_node: &[u16]) -> Vec<NodeId> {
-    let switches = (topology.hosts()..topology.nodes()).map(NodeId);
-    switches.filter(|node| of_node[node.index()] != u16::MAX).collect()
+    (0..topology.nodes()).map(NodeId).filter(|node| of_node[node.index()] != u16::MAX).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use pathweave_topo::{Build, FatTree, LeafSpine, Link};
-    use pathweave_units::{Bytes, Duration, Rate, Time};
+    use pathweave_topo::{Build, FatTree, LeafSpine, Link, Switch};
+    use pathweave_units::{Bytes, Duration, HostId, Rate, Time};
     use pathweave_workload::{GraphBuilder, NewMessage, Stream};
 
     use super::*;
@@ -275,6 +277,31 @@ mod tests {
             };
             assert_eq!((of(true), of(false)), (8, 2), "part {part}");
         }
+    }
+
+    /// Four servers of two GPUs: NVSwitches at 3.6 Tb/s inside, two rails of 400 Gb/s that join the servers, as the NICs' ports
+    /// come first. A part has two whole servers and one of the rails.
+    #[test]
+    fn the_gpus_of_a_server_stay_together() {
+        let (rails, servers) = ([8, 9], [10, 11, 12, 13]);
+        let link = |a: u32, b: u32, gbps: u64| Link {
+            a: NodeId(a),
+            b: NodeId(b),
+            rate: Rate::from_gbps(gbps),
+            delay: Duration::from_us(1),
+            error_rate: 0.0,
+        };
+        let nics = (0..8).map(|gpu| link(gpu, rails[gpu as usize % 2], 400));
+        let nvlinks = (0..8).map(|gpu| link(gpu, servers[gpu as usize / 2], 3_600));
+        let switch = |number| Switch { name: format!("switch{number}"), tier: 0, group: None };
+        let switches = (0..6).map(switch).collect();
+        let topology = Topology::new("rails", 8, switches, nics.chain(nvlinks).collect()).expect("rails");
+        let partition = Partition::new(&topology, &shift(8, 3), 2);
+        assert_eq!(parts_of(&partition, 0..8), [0, 0, 0, 0, 1, 1, 1, 1]);
+        assert_eq!(parts_of(&partition, 10..14), [0, 0, 1, 1]);
+        let mut of_rails = parts_of(&partition, 8..10);
+        of_rails.sort_unstable();
+        assert_eq!(of_rails, [0, 1]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Bytes that packets carry so that switches know the way their source has chosen.
+//! Bytes that packets carry so that switches know the way their source has chosen, and the ports of answers to them.
 //!
 //! The header is put on below the transport, so what transport and policies count of a packet is without
 //! it; links, queues and ideal times are with it.
@@ -15,8 +15,9 @@ use pathweave_wire::{Framing, RouteForm, Segment};
 pub(crate) struct RouteHeaders {
     sets: Arc<PathSets>,
     framing: Framing,
-    form: RouteForm,
-    /// Entries, in the order of the paths' numbers.
+    /// None: packets carry no more than without.
+    form: Option<RouteForm>,
+    /// Entries, in the order of the paths' numbers; none without a form.
     entries: Box<[u8]>,
 }
 
@@ -39,18 +40,34 @@ impl RouteHeader {
 }
 
 impl RouteHeaders {
-    pub(crate) fn new(topology: &Topology, sets: &Arc<PathSets>, framing: Framing, form: RouteForm) -> Self {
+    /// `None` where packets carry nothing and answers leave by the only port.
+    pub(crate) fn new(
+        topology: &Topology,
+        sets: &Arc<PathSets>,
+        framing: Framing,
+        form: Option<RouteForm>,
+    ) -> Option<Self> {
+        if form.is_none() && sets.edges().iter().all(|switches| switches.len() == 1) {
+            return None;
+        }
         let entries = match form {
-            RouteForm::Hops => sets.switches().map(|switches| switches as u8).collect(),
-            RouteForm::Anchors | RouteForm::Segments => sets.anchors(topology).into_boxed_slice(),
+            None => Box::default(),
+            Some(RouteForm::Hops) => sets.switches().map(|switches| switches as u8).collect(),
+            Some(RouteForm::Anchors | RouteForm::Segments) => sets.anchors(topology).into_boxed_slice(),
         };
-        RouteHeaders { sets: Arc::clone(sets), framing, form, entries }
+        Some(RouteHeaders { sets: Arc::clone(sets), framing, form, entries })
     }
 
-    /// That of a path; `None` where the pair has no such path.
+    /// That of a path; `None` where the pair has no such path, or paths have no headers.
     pub(crate) fn of(&self, src: HostId, dst: HostId, path: u16) -> Option<RouteHeader> {
+        let form = self.form?;
         let number = self.sets.number(src, dst, path)?;
-        Some(RouteHeader { form: self.form, entries: self.entries[number] })
+        Some(RouteHeader { form, entries: self.entries[number] })
+    }
+
+    /// The NIC port of `from` by which an answer leaves: that at which the path of what it answers arrives.
+    pub(crate) fn answer_port(&self, from: HostId, answer: &Transmit) -> u8 {
+        self.sets.arrival_port(answer.to, from, answer.segment.path.0).unwrap_or(answer.port)
     }
 
     /// Bytes on a link of what `from` sends: on its path, or back over that of what it answers.

@@ -16,7 +16,7 @@ use crate::datagram::is_raw;
 use crate::host::Host;
 use crate::ideal::{ack_wire_bytes, ideal_fct};
 use crate::letters::Letter;
-use crate::opening::{evidence, full_and_ack_bytes, policy_stream};
+use crate::opening::{evidence, policy_stream};
 use crate::paths::{PathProfile, PathUse};
 use crate::shard::{QueuePair, Shard, Traffic};
 use crate::spec::Verb;
@@ -208,11 +208,6 @@ impl<const C: usize> Shard<'_, C> {
         self.network.policy(self.spec, scheme, opening)
     }
 
-    /// Wire bytes of a full data packet, and of an acknowledgement.
-    pub(crate) fn full_and_ack_bytes(&self) -> (u32, u32) {
-        full_and_ack_bytes(&self.spec.host)
-    }
-
     /// The numbers of a connection's queue pairs at both ends, which are known before they exist.
     pub(crate) fn queue_pair(&self, conn: ConnId, index: u16) -> QueuePair {
         let [at_src, at_dst] = self.traffic.queue_pairs[conn as usize];
@@ -235,7 +230,7 @@ impl<const C: usize> Shard<'_, C> {
     fn open_receiver(&mut self, now: Time, conn: ConnId, opening: &Opening) {
         let connection = &self.traffic.execution.connections[conn];
         let (src, dst) = (connection.src, connection.dst);
-        let views = self.network.routes.views(&self.spec.topology, (dst, src), self.full_and_ack_bytes());
+        let views = self.network.views(self.spec, (dst, src));
         self.open_end(now, conn, (dst, src), opening, &views);
     }
 

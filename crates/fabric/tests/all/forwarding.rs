@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::support::{Net, Packet, cable, control, data, leaf_spine, plain, ps};
 use pathweave_fabric::config::{ConWeaveConfig, CongaCounts, DrillVariant, Forwarding, SwitchConfig};
-use pathweave_fabric::{Attachment, ForwardingStats, RouteHop, SourceRoutes};
+use pathweave_fabric::{Attachment, ForwardingStats, RouteHop, RoutePath, SourceRoutes};
 use pathweave_units::{Bytes, Duration, Rate, Time};
 
 fn balancing(kind: Forwarding) -> SwitchConfig {
@@ -332,12 +332,13 @@ fn the_switch_of_the_sender_gives_each_flowlet_a_whole_way() {
     let cables: Vec<_> = ends.iter().map(|&(a, b)| cable(a, b, 100, 500)).collect();
     let mut net: Net<2> = Net::new(2, 3, &cables, &balancing(Forwarding::LetFlow), 7);
     let hop = |net: &Net<2>, from, to| RouteHop { out: net.port(from, to), back: net.port(to, from) };
-    let at = |net: &Net<2>, edge, from, to| Attachment { edge, port: net.port(from, to) };
+    let at = |net: &Net<2>, edge, from, to| Attachment { edge, ports: vec![net.port(from, to)] };
     let mut routes = SourceRoutes::new(vec![at(&net, 0, 2, 0), at(&net, 1, 3, 1)], 2);
-    routes.add_pair([vec![]]);
-    routes.add_pair([vec![hop(&net, 2, 3)], vec![hop(&net, 2, 4), hop(&net, 4, 3)]]);
-    routes.add_pair([vec![hop(&net, 3, 2)], vec![hop(&net, 3, 4), hop(&net, 4, 2)]]);
-    routes.add_pair([vec![]]);
+    let path = |hops| RoutePath { ends: [0, 0], hops };
+    routes.add_pair([path(vec![])]);
+    routes.add_pair([vec![hop(&net, 2, 3)], vec![hop(&net, 2, 4), hop(&net, 4, 3)]].map(path));
+    routes.add_pair([vec![hop(&net, 3, 2)], vec![hop(&net, 3, 4), hop(&net, 4, 2)]].map(path));
+    routes.add_pair([path(vec![])]);
     net.fabric.set_explicit_ways(Arc::new(routes));
     // 1,250 bytes take 100 ns and 500 ns a cable: three of them, or four. Each is a flowlet of its own.
     let sent: Vec<u32> = (0..40).map(|n| net.send(ps(n * 60_000_000), data(0, 1, 1_250))).collect();

@@ -9,5 +9,5 @@ mod reorder;
 pub use config::{NicConfig, SideChannelConfig};
 pub(crate) use core::{Cores, Datagram};
 pub(crate) use engine::Engine;
-pub(crate) use model::{Channel, DATAGRAMS, NicModel, SentAgain};
+pub(crate) use model::{Channel, DATAGRAMS, DatagramRoutes, NicModel, SentAgain};
 pub(crate) use reorder::Reorder;

@@ -33,9 +33,8 @@ pub(crate) struct NicModel {
     pub(crate) reorder: Option<Reorder>,
     /// Datagrams and connections take turns at the NIC: whose it was.
     pub(crate) datagrams_next: bool,
-    /// Where sources choose explicit routes: how many paths of datagrams there are to each host, and of how many the
-    /// scheme knows.
-    pub(crate) routes: BTreeMap<HostId, (u16, u16)>,
+    /// Where sources choose explicit routes: those to each host.
+    pub(crate) routes: BTreeMap<HostId, DatagramRoutes>,
     /// Datagrams that were sent again, until the run takes note.
     pub(crate) sent_again: Vec<SentAgain>,
     /// Flows of the messages that each datagram queue pair here sends to a peer, and expects of one, by their number.
@@ -89,15 +88,49 @@ impl NicModel {
         messages.get(index).copied()
     }
 
-    /// The route that stands for a path of datagrams. A queue pair counts the same paths to all its peers; they are
-    /// spread over the routes there are.
-    pub(crate) fn route(&self, to: HostId, path: PathId) -> PathId {
-        match self.routes.get(&to) {
-            Some(&(routes, paths)) if routes > paths => {
-                PathId((u32::from(path.0) * u32::from(routes) / u32::from(paths)) as u16)
-            }
-            Some(&(routes, _)) => PathId(path.0 % routes.max(1)),
-            None => path,
-        }
+    /// The route that stands for a path of datagrams that leave by a NIC port.
+    pub(crate) fn route(&self, to: HostId, path: PathId, port: u8) -> PathId {
+        self.routes.get(&to).map_or(path, |routes| routes.of(path, port))
+    }
+}
+
+/// Explicit routes of datagrams to a host. A queue pair counts the same paths to all its peers; they are spread over the routes
+/// that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DatagramRoutes {
+    /// Number of routes: as many by each port.
+    pub(crate) routes: u16,
+    /// Number of paths of a queue pair by each port.
+    pub(crate) paths: u16,
+    /// NIC ports that lead there, a bit each.
+    pub(crate) ports: u64,
+}
+
+impl DatagramRoutes {
+    fn of(self, path: PathId, port: u8) -> PathId {
+        let ports = self.ports.count_ones().max(1);
+        let place = (self.ports & ((1 << port) - 1)).count_ones();
+        let (routes, paths) = ((u32::from(self.routes) / ports).max(1), u32::from(self.paths).max(1));
+        let inner = u32::from(path.0) / ports;
+        let route = if routes > paths { inner * routes / paths % routes } else { inner % routes };
+        PathId((route * ports + place) as u16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_spread_over_the_routes_of_their_port() {
+        let of = |routes, paths, ports, path, port| {
+            DatagramRoutes { routes, paths, ports }.of(PathId(path), port).0
+        };
+        // One port: 4 paths over 8 routes, and 8 over 3.
+        assert_eq!([0, 1, 2, 3].map(|path| of(8, 4, 1, path, 0)), [0, 2, 4, 6]);
+        assert_eq!([0, 1, 2, 3, 7].map(|path| of(3, 8, 1, path, 0)), [0, 1, 2, 0, 1]);
+        // Ports 0 and 2 lead there, with four routes each: even ones by port 0, odd ones by port 2, whatever the path is.
+        assert_eq!([0, 1, 2, 3].map(|path| of(8, 2, 0b101, path, 0)), [0, 0, 4, 4]);
+        assert_eq!([0, 1, 2, 3].map(|path| of(8, 2, 0b101, path, 2)), [1, 1, 5, 5]);
     }
 }

@@ -2,10 +2,11 @@
 
 use pathweave_fabric::config::FaultConfig;
 use pathweave_results::RunResult;
+use pathweave_sim::SimSpec;
 use pathweave_topo::{Link, NodeId, Switch, Topology};
 use pathweave_units::{Duration, Rate};
 
-use crate::support::{all_to_all, play, spec};
+use crate::support::{all_to_all, play, sourced, spec};
 
 /// Schemes that spread the packets of a message. The last two take some time to find their rate.
 const SPREAD: [&str; 10] = ["rps", "reps", "udmp", "weave", "laps", "uet", "mrc", "erd", "mprdma", "strack"];
@@ -45,6 +46,21 @@ fn servers() -> Topology {
     Topology::new("servers", 8, switches, links).expect("two servers")
 }
 
+/// Two hosts at two switches each, which are joined by two more; the ports of one come in another order than those of the other.
+fn crossed() -> Topology {
+    let switches = ["left", "right", "spine0", "spine1"]
+        .map(|name| switch(name.to_owned(), name.starts_with('s').into()));
+    let ports = [(0, 2), (0, 3), (1, 3), (1, 2)];
+    let up = [(2, 4), (2, 5), (3, 4), (3, 5)];
+    let links = ports.into_iter().chain(up).map(|(a, b)| link(a, b, 100)).collect();
+    Topology::new("crossed", 2, switches.into(), links).expect("two switches a host")
+}
+
+/// The same where switches choose routes, and where sources do.
+fn both(spec: SimSpec) -> [(&'static str, SimSpec); 2] {
+    [("switches choose", spec.clone()), ("sources choose", sourced(spec))]
+}
+
 fn last_us(result: &RunResult) -> f64 {
     let last = result.flows.iter().map(|flow| flow.finish_ps.expect("every flow finishes")).max();
     last.expect("there are flows") as f64 * 1e-6
@@ -59,17 +75,19 @@ fn packets_leave_by_ports_that_lead_to_the_receiver() {
     // Inside a server, to another server on the same leaf and on another one.
     for to in [1, 4, 7] {
         for scheme in SPREAD.into_iter().chain(["ecmp", "dctcp"]) {
-            let result = play(&spec(servers(), &[(0, to, 1_000_000, 0)], scheme));
-            let flow = &result.flows[0];
-            assert_eq!(flow.dropped_packets, 0, "{scheme} to {to}: {flow:?}");
-            let slowdown = flow.fct_ps().expect("it finishes") as f64 / flow.ideal_fct_ps as f64;
-            assert!((0.999..1.02).contains(&slowdown), "{scheme} to {to}: {slowdown}");
-            // 1 MB is 1,024,000 B on the wire with headers: 4.6 us at 1,800 Gb/s, 41 us at 200.
-            let fastest = if to == 1 { 6.5 } else { 42.0 };
-            assert!(
-                (fastest..1.1 * fastest + 2.0).contains(&last_us(&result)),
-                "{scheme} to {to}: {result:?}"
-            );
+            for (who, spec) in both(spec(servers(), &[(0, to, 1_000_000, 0)], scheme)) {
+                let result = play(&spec);
+                let flow = &result.flows[0];
+                assert_eq!(flow.dropped_packets, 0, "{scheme} to {to}, {who}: {flow:?}");
+                let slowdown = flow.fct_ps().expect("it finishes") as f64 / flow.ideal_fct_ps as f64;
+                assert!((0.999..1.02).contains(&slowdown), "{scheme} to {to}, {who}: {slowdown}");
+                // 1 MB is 1,024,000 B on the wire with headers: 4.6 us at 1,800 Gb/s, 41 us at 200.
+                let fastest = if to == 1 { 6.5 } else { 42.0 };
+                assert!(
+                    (fastest..1.1 * fastest + 2.0).contains(&last_us(&result)),
+                    "{scheme} to {to}, {who}: {result:?}"
+                );
+            }
         }
     }
 }
@@ -83,9 +101,15 @@ fn several_ports_do_what_one_port_of_their_sum_does() {
         for scheme in &SPREAD[..8] {
             let one = last_us(&play(&spec(planes(1, 400), &flows, scheme)));
             for (count, gbps) in [(2, 200), (8, 50)] {
-                let several = last_us(&play(&spec(planes(count, gbps), &flows, scheme)));
-                // What is sent last waits for a slower port: `pathweave validate law-planes` has messages for which that is nothing.
-                assert!(several < 1.06 * one + 5.0, "{scheme}, {pattern}, {count} ports: {several} {one}");
+                for (who, spec) in both(spec(planes(count, gbps), &flows, scheme)) {
+                    let several = last_us(&play(&spec));
+                    // What is sent last waits for a slower port: `pathweave validate law-planes` has messages for which that is
+                    // nothing.
+                    assert!(
+                        several < 1.06 * one + 5.0,
+                        "{scheme}, {pattern}, {count} ports, {who}: {several} {one}"
+                    );
+                }
             }
         }
     }
@@ -96,12 +120,13 @@ fn a_dead_port_leaves_its_traffic_to_the_others() {
     let flows = [(0, 1, 8_000_000, 0), (2, 3, 8_000_000, 0)];
     for scheme in SPREAD {
         let whole = last_us(&play(&spec(planes(8, 50), &flows, scheme)));
-        let mut cut = spec(planes(8, 50), &flows, scheme);
-        cut.faults.push(down("host0-plane3", Duration::ZERO));
-        let result = play(&cut);
-        // Seven of eight ports are left.
-        let time = last_us(&result);
-        assert!((1.1..1.2).contains(&(time / whole)), "{scheme}: {time} {whole}");
+        for (who, mut cut) in both(spec(planes(8, 50), &flows, scheme)) {
+            cut.faults.push(down("host0-plane3", Duration::ZERO));
+            let result = play(&cut);
+            // Seven of eight ports are left.
+            let time = last_us(&result);
+            assert!((1.1..1.2).contains(&(time / whole)), "{scheme}, {who}: {time} {whole}");
+        }
     }
 }
 
@@ -110,13 +135,32 @@ fn routing_tells_of_the_dead_port_of_a_peer() {
     let flows = [(0, 1, 8_000_000, 0), (2, 3, 8_000_000, 0)];
     for scheme in SPREAD.into_iter().chain(["ecmp", "swift"]) {
         for link in ["host1-plane3", "host0-plane3"] {
-            let mut cut = spec(planes(4, 100), &flows, scheme);
-            cut.switch.reroute_after = Duration::from_us(50);
-            cut.faults.push(down(link, Duration::from_us(40)));
-            let result = play(&cut);
-            // 170 us with four ports. Until routing tells, a quarter is lost; what is sent again may wait for a timer of some
-            // milliseconds.
-            assert!(last_us(&result) < 12_000.0, "{scheme} {link}: {:?}", result.flows);
+            for (who, mut cut) in both(spec(planes(4, 100), &flows, scheme)) {
+                cut.switch.reroute_after = Duration::from_us(50);
+                cut.faults.push(down(link, Duration::from_us(40)));
+                let result = play(&cut);
+                // 170 us with four ports. Until routing tells, a quarter is lost; what is sent again may wait for a timer of some
+                // milliseconds.
+                assert!(last_us(&result) < 12_000.0, "{scheme} {link}, {who}: {:?}", result.flows);
+            }
+        }
+    }
+}
+
+/// Ports that lead to the same switch have other numbers at the other host: answers leave by the port at which their path arrives.
+#[test]
+fn answers_leave_by_the_port_of_their_path() {
+    for scheme in SPREAD {
+        for (who, spec) in both(spec(crossed(), &[(0, 1, 8_000_000, 0), (1, 0, 8_000_000, 0)], scheme)) {
+            let result = play(&spec);
+            // 8.17 MB over two ports of 100 Gb/s.
+            let time = last_us(&result);
+            assert!((326.0..350.0).contains(&time), "{scheme}, {who}: {time}");
+            assert_eq!(
+                result.flows.iter().map(|flow| flow.dropped_packets).sum::<u32>(),
+                0,
+                "{scheme}, {who}"
+            );
         }
     }
 }

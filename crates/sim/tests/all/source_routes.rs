@@ -5,27 +5,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::support::{
-    Flow, all_to_all, fat_tree, finish, incast, leaf_spine, lossy, permutation, play, spec,
+    Flow, all_to_all, fat_tree, finish, incast, leaf_spine, lossy, permutation, play, sourced, spec,
 };
 use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Forwarding;
 use pathweave_results::{DropReason, EndReason, EventKind, FlowStatus};
 use pathweave_sim::{Quiet, RouteChoice, SimSpec, run};
 use pathweave_topo::{
-    AllShortest, Build, Dragonfly, FullMesh, Jellyfish, LinkId, NodeId, OwnPathsConfig, PathSetConfig,
-    PathSets, Rail, Torus, Wanted, parse_path_file,
+    Build, Dragonfly, FullMesh, Jellyfish, LinkId, NodeId, OwnPathsConfig, PathSetConfig, PathSets, Rail,
+    Torus, Wanted, parse_path_file,
 };
 use pathweave_units::{Bytes, Duration, HostId};
 use pathweave_wire::RouteBytes;
-
-/// The sources choose among all shortest paths.
-fn sourced(mut spec: SimSpec) -> SimSpec {
-    let config = PathSetConfig::AllShortest(AllShortest::default());
-    let sets =
-        PathSets::build(&config, &spec.topology, Path::new("."), Wanted::All).expect("hosts with one port");
-    spec.routing = RouteChoice::Sources(Arc::new(sets));
-    spec
-}
 
 /// All schemes but those that leave the choice to switches.
 fn schemes() -> impl Iterator<Item = &'static pathweave_policy::SchemeInfo> {

@@ -14,11 +14,12 @@ impl PathSets {
             self.first_path[pairs.start] as usize..self.first_path[pairs.end] as usize
         };
         let mut anchors = Vec::with_capacity(self.first_hop.len() - 1);
-        for (from, &switch) in self.edges.iter().enumerate() {
+        for (from, switches) in self.edges.iter().enumerate() {
             for path in of_edge(from) {
                 let hops = &self.hops[self.first_hop[path] as usize..self.first_hop[path + 1] as usize];
+                let first = switches[usize::from(self.ends[path][0])];
                 let switches: Vec<NodeId> =
-                    [switch].into_iter().chain(hops.iter().map(|hop| hop.end(topology))).collect();
+                    [first].into_iter().chain(hops.iter().map(|hop| hop.end(topology))).collect();
                 anchors.push(ways.anchors(&switches));
             }
         }

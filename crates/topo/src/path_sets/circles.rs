@@ -13,7 +13,7 @@ impl PathSets {
         let mut pairs = (0..edges).flat_map(|from| (0..edges).map(move |to| (from, to)));
         pairs.find_map(|(from, to)| {
             let at = self.circle(topology, from, to)?;
-            Some((self.edges()[from as usize], self.edges()[to as usize], at))
+            Some((self.edges()[from as usize][0], self.edges()[to as usize][0], at))
         })
     }
 

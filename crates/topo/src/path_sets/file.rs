@@ -1,6 +1,6 @@
 //! Paths from a file (TOML). The format is told to users in `docs/explicit-paths.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -57,14 +57,14 @@ fn parse(file: &str, text: &str, plan: Plan<'_>) -> Result<PathSets, TopoError> 
     let source = Source { file, text };
     let parsed: FileText = toml::from_str(text)
         .map_err(|error| source.refuse(error.span().unwrap_or(0..0), error.message().trim()))?;
-    let edge_number: BTreeMap<NodeId, usize> = plan.edges.iter().copied().zip(0..).collect();
-    let mut pairs: BTreeMap<(usize, usize), Vec<Numbered>> = BTreeMap::new();
+    let with_hosts: BTreeSet<NodeId> = plan.edges.iter().flatten().copied().collect();
+    let mut pairs: BTreeMap<[NodeId; 2], Vec<Numbered>> = BTreeMap::new();
     for path in parsed.path {
         let hops = hops_of(&source, plan.topology, &path)?;
         let (first, last) = (&path.via.get_ref()[0], path.via.get_ref().last().expect("two at least"));
         let edge = |name: &Spanned<String>| {
             let node = plan.topology.node_by_name(switch_name(name)).expect("found before");
-            edge_number.get(&node).copied().ok_or_else(|| {
+            with_hosts.get(&node).copied().ok_or_else(|| {
                 let what = format!(
                     "\"{}\" has no hosts; a path begins and ends at a switch that has",
                     name.get_ref()
@@ -75,24 +75,19 @@ fn parse(file: &str, text: &str, plan: Plan<'_>) -> Result<PathSets, TopoError> 
         let (from, to) = (edge(first)?, edge(last)?);
         if path.both_ways {
             let back = hops.iter().rev().map(|hop| hop.reversed()).collect();
-            pairs.entry((to, from)).or_default().push(Numbered { id: path.id.clone(), hops: back });
+            pairs.entry([to, from]).or_default().push(Numbered { id: path.id.clone(), hops: back });
         }
-        pairs.entry((from, to)).or_default().push(Numbered { id: path.id, hops });
+        pairs.entry([from, to]).or_default().push(Numbered { id: path.id, hops });
     }
     let mut in_order = BTreeMap::new();
-    for ((from, to), paths) in pairs {
-        let name = |edge: usize| plan.topology.node_name(plan.edges[edge]);
-        let pair = format!("{} to {}", name(from), name(to));
-        in_order.insert((from, to), order(&source, &pair, paths)?);
+    for (ends, paths) in pairs {
+        let [from, to] = ends.map(|switch| plan.topology.node_name(switch));
+        in_order.insert(ends, order(&source, &format!("{from} to {to}"), paths)?);
     }
-    plan.collect(|plan, from, to, out| {
-        let Some(paths) = in_order.remove(&(from, to)) else {
-            let name = |edge: usize| plan.topology.node_name(plan.edges[edge]);
-            let what =
-                format!("it has no path from {} to {}, whose hosts talk to each other", name(from), name(to));
-            return Err(source.refuse(0..0, what));
-        };
-        paths.into_iter().for_each(|hops| out.path(hops));
+    let none = |pair| source.refuse(0..0, format!("it has no path {pair}, whose hosts talk to each other"));
+    plan.collect_or(none, |_, ends, out| {
+        let paths = in_order.get(&ends.switches).into_iter().flatten();
+        paths.for_each(|hops: &Vec<Hop>| out.path(hops.iter().copied()));
         Ok(())
     })
 }

@@ -23,8 +23,8 @@ pub(super) fn build(config: &KShortest, plan: Plan<'_>) -> Result<PathSets, Topo
     }
     let neighbours = neighbours(plan.topology);
     let first_switch = plan.topology.hosts();
-    plan.collect(|plan, from, to, out| {
-        let [src, dst] = [from, to].map(|edge| plan.edges[edge].0 - first_switch);
+    plan.collect(|_, ends, out| {
+        let [src, dst] = ends.switches.map(|switch| switch.0 - first_switch);
         let to_dst = distances(&neighbours, dst);
         let shortest = to_dst[src as usize];
         let longest = shortest.saturating_add(config.max_extra_hops).min(MAX_SWITCHES as u32 - 1);

@@ -27,10 +27,10 @@ pub fn parse_laps_paths(
     parse(file, text, Plan::new(topology, wanted)?)
 }
 
-/// The paths from a host to another, in order of the file, as their links from switch to switch.
+/// The paths from a host to another, in order of the file: NIC ports of both hosts, and links from switch to switch.
 struct OfPair {
     line: u32,
-    paths: Vec<Vec<Hop>>,
+    paths: Vec<([u8; 2], Vec<Hop>)>,
 }
 
 fn parse(file: &str, text: &str, plan: Plan<'_>) -> Result<PathSets, TopoError> {
@@ -53,13 +53,14 @@ fn parse(file: &str, text: &str, plan: Plan<'_>) -> Result<PathSets, TopoError> 
             return Err(at(line, format!("path {number} is that of line {first} already")));
         }
         let of_pair = pairs.entry(path.ends).or_insert_with(|| OfPair { line, paths: Vec::new() });
-        if of_pair.paths.contains(&path.hops) {
+        let path = (path.ports, path.hops);
+        if of_pair.paths.contains(&path) {
             return Err(at(line, format!("path {number} has the links of another path of its hosts")));
         }
         if of_pair.paths.len() == MAX_PATHS as usize {
             return Err(at(line, format!("more than {MAX_PATHS} paths of a pair of hosts")));
         }
-        of_pair.paths.push(path.hops);
+        of_pair.paths.push(path);
     }
     // Hosts of one switch choose from the same paths.
     let mut of_edges: BTreeMap<(u32, u32), ((HostId, HostId), OfPair)> = BTreeMap::new();
@@ -82,14 +83,12 @@ fn parse(file: &str, text: &str, plan: Plan<'_>) -> Result<PathSets, TopoError> 
             return Err(at(of_pair.line, what));
         }
     }
-    plan.collect(|plan, from, to, out| {
-        let Some((_, of_pair)) = of_edges.remove(&(from as u32, to as u32)) else {
-            let name = |edge: usize| plan.topology.node_name(plan.edges[edge]);
-            let what =
-                format!("it has no path from {} to {}, whose hosts talk to each other", name(from), name(to));
-            return Err(at(0, what));
-        };
-        of_pair.paths.into_iter().for_each(|hops| out.path(hops));
+    let none = |pair| at(0, format!("it has no path {pair}, whose hosts talk to each other"));
+    plan.collect_or(none, |_, ends, out| {
+        let [from, to] = ends.edges.map(|edge| edge as u32);
+        let listed = of_edges.get(&(from, to)).into_iter().flat_map(|(_, of_pair)| &of_pair.paths);
+        let paths = listed.filter(|(ports, _)| *ports == ends.ports);
+        paths.for_each(|(_, hops)| out.path(hops.iter().copied()));
         Ok(())
     })
 }
@@ -99,6 +98,7 @@ const MOST_COLUMNS: usize = 2 + 2 * (MAX_SWITCHES + 1) + 1;
 
 struct HostPath {
     ends: (HostId, HostId),
+    ports: [u8; 2],
     hops: Vec<Hop>,
 }
 
@@ -149,6 +149,7 @@ fn path(
         visited.push(known);
     }
     let mut hops = Vec::new();
+    let mut ports = [0; 2];
     for i in 0..links {
         let what = format!("port {i} of path {id}");
         let port = number(2 + i, &what)?;
@@ -170,12 +171,15 @@ fn path(
                 topology.node_name(visited[i + 1])
             ));
         }
-        if i > 0 && i + 1 < links {
-            hops.push(Hop::by(found));
+        // Hosts have no more ports than 64.
+        match i {
+            0 => ports[0] = (port - 1) as u8,
+            _ if i + 1 == links => ports[1] = found.peer_port as u8,
+            _ => hops.push(Hop::by(found)),
         }
     }
     let host = |node: NodeId| topology.as_host(node).expect("the ends are hosts");
-    Ok((id, HostPath { ends: (host(visited[0]), host(visited[links])), hops }))
+    Ok((id, HostPath { ends: (host(visited[0]), host(visited[links])), ports, hops }))
 }
 
 /// The nodes by the ids that their names keep.

@@ -15,10 +15,10 @@ pub(super) fn build(config: &OwnPathsConfig, plan: Plan<'_>) -> Result<PathSets,
     };
     let first_switch = plan.topology.hosts();
     let mut found: Vec<Vec<NodeId>> = Vec::new();
-    plan.collect(|plan, from, to, out| {
-        let index = |edge: usize| plan.edges[edge].0 - first_switch;
+    plan.collect(|_, ends, out| {
+        let [from, to] = ends.switches.map(|switch| switch.0 - first_switch);
         found.clear();
-        own.emit(index(from), index(to), &mut |switches| {
+        own.emit(from, to, &mut |switches| {
             found.push(switches.iter().map(|switch| NodeId(first_switch + switch)).collect());
         });
         // The shortest ones first; once each, where a way is the same over several of parallel links.

@@ -1,9 +1,13 @@
 //! The paths of every pair of edges, and what finds them: which pairs want paths, and where paths are put.
 
+use std::collections::BTreeMap;
+
 use pathweave_units::{Duration, HostId, Rate};
 
 use crate::error::TopoError;
 use crate::graph::{Link, LinkId, NodeId, PortRef, Topology};
+use crate::host_ports::leading_ports;
+use crate::routing::Routing;
 
 /// Most hops of all paths together: 1 GiB here and in the fabric.
 const MAX_HOPS: usize = 1 << 26;
@@ -51,13 +55,15 @@ pub type LinkProfile = Vec<(Rate, Duration)>;
 pub struct PathSets {
     /// Edge of each host.
     pub(super) edge_of: Vec<u32>,
-    /// The switch of each edge.
-    pub(super) edges: Vec<NodeId>,
+    /// The switches of each edge, by NIC port.
+    pub(super) edges: Vec<Vec<NodeId>>,
     /// Paths from edge `a` to edge `b` are `first_path[a * edges + b]..` up to the next entry.
     pub(super) first_path: Vec<u32>,
     /// Hops of path `p` are `hops[first_hop[p]..first_hop[p + 1]]`.
     pub(super) first_hop: Vec<u32>,
     pub(super) hops: Vec<Hop>,
+    /// NIC ports of each path at its two ends.
+    pub(super) ends: Vec<[u8; 2]>,
 }
 
 /// For which pairs paths are wanted.
@@ -70,8 +76,8 @@ pub enum Wanted<'a> {
 }
 
 impl PathSets {
-    /// The switches that hosts are attached to; their index is the edge's number.
-    pub fn edges(&self) -> &[NodeId] {
+    /// The switches that hosts are attached to, by NIC port; their index is the edge's number.
+    pub fn edges(&self) -> &[Vec<NodeId>] {
         &self.edges
     }
     /// The edge of a host.
@@ -97,6 +103,25 @@ impl PathSets {
         let number = self.first_path[pair] + u32::from(path);
         (number < self.first_path[pair + 1]).then_some(number as usize)
     }
+    /// The paths from one edge to another, in the order of [`PathSets::between_edges`]: the NIC ports at their two ends.
+    pub fn ends_between_edges(&self, from: u32, to: u32) -> &[[u8; 2]] {
+        let pair = from as usize * self.edges.len() + to as usize;
+        &self.ends[self.first_path[pair] as usize..self.first_path[pair + 1] as usize]
+    }
+    /// The NIC ports of the paths from one host to another, in the order of [`PathSets::between`].
+    fn ends(&self, src: HostId, dst: HostId) -> &[[u8; 2]] {
+        if src == dst { &[] } else { self.ends_between_edges(self.edge_of(src), self.edge_of(dst)) }
+    }
+    /// The NIC port of `dst` by which a path of a pair arrives, and by which its answers leave; `None` where the pair has no such
+    /// path.
+    pub fn arrival_port(&self, src: HostId, dst: HostId, path: u16) -> Option<u8> {
+        self.number(src, dst, path).map(|number| self.ends[number][1])
+    }
+    /// The NIC ports of `src` by which paths to `dst` leave, a bit each; 0: there is no path. With `n` of them path `p` leaves
+    /// by the `p % n`-th.
+    pub fn leading_ports(&self, src: HostId, dst: HostId) -> u64 {
+        self.ends(src, dst).iter().fold(0, |bits, [out, _]| bits | 1 << out)
+    }
     /// How many switches each path passes, in the order of [`PathSets::number`].
     pub fn switches(&self) -> impl ExactSizeIterator<Item = usize> {
         self.first_hop.windows(2).map(|ends| (ends[1] - ends[0]) as usize + 1)
@@ -117,10 +142,19 @@ impl PathSets {
         dst: HostId,
     ) -> impl ExactSizeIterator<Item = LinkProfile> {
         let of = |link: LinkId| (topology.link(link).rate, topology.link(link).delay);
-        let ends = [src, dst].map(|host| of(host_port(topology, host).link));
-        self.between(src, dst).map(move |hops| {
-            let between = hops.iter().map(|hop| of(hop.link()));
-            [ends[0]].into_iter().chain(between).chain([ends[1]]).collect()
+        self.links(topology, src, dst).map(move |links| links.into_iter().map(of).collect())
+    }
+    /// The links of each path, those of the hosts included.
+    pub fn links(
+        &self,
+        topology: &Topology,
+        src: HostId,
+        dst: HostId,
+    ) -> impl ExactSizeIterator<Item = Vec<LinkId>> {
+        let link = move |host: HostId, port: u8| topology.ports(host.into())[usize::from(port)].link;
+        self.between(src, dst).zip(self.ends(src, dst)).map(move |(hops, &[out, back])| {
+            let between = hops.iter().map(|hop| hop.link());
+            [link(src, out)].into_iter().chain(between).chain([link(dst, back)]).collect()
         })
     }
     /// Whether all links of each path are alive, those of the hosts included.
@@ -131,55 +165,70 @@ impl PathSets {
         dst: HostId,
         alive: impl Fn(LinkId) -> bool,
     ) -> impl ExactSizeIterator<Item = bool> {
-        let ends = [src, dst].iter().all(|&host| alive(host_port(topology, host).link));
-        self.between(src, dst).map(move |hops| ends && hops.iter().all(|hop| alive(hop.link())))
+        let is_up = |host: HostId| topology.ports(host.into()).iter().map(|port| alive(port.link)).collect();
+        let ([from, to], ends): ([Vec<bool>; 2], _) = ([src, dst].map(is_up), self.ends(src, dst));
+        self.between(src, dst).zip(ends).map(move |(hops, &[out, back])| {
+            from[usize::from(out)] && to[usize::from(back)] && hops.iter().all(|hop| alive(hop.link()))
+        })
     }
     /// Memory in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        let indices = size_of_val(&self.first_path[..]) + size_of_val(&self.first_hop[..]);
+        let indices = size_of_val(&self.first_path[..])
+            + size_of_val(&self.first_hop[..])
+            + size_of_val(&self.ends[..]);
         (indices + size_of_val(&self.hops[..]) + size_of_val(&self.edge_of[..])) as u64
     }
-}
-
-/// The only port of a host.
-fn host_port(topology: &Topology, host: HostId) -> &PortRef {
-    &topology.ports(host.into())[0]
 }
 
 /// Edges and wanted pairs, for whoever finds the paths.
 pub(super) struct Plan<'a> {
     pub(super) topology: &'a Topology,
     pub(super) edge_of: Vec<u32>,
-    pub(super) edges: Vec<NodeId>,
+    pub(super) edges: Vec<Vec<NodeId>>,
+    /// A host of each edge.
+    pub(super) host_at: Vec<HostId>,
+    /// Another host of each edge; the same where it has one.
+    other_at: Vec<HostId>,
     /// By pair of edges; `None`: all.
     wanted: Option<Vec<bool>>,
 }
 
+/// A NIC port of a host, with its switch, at each end of paths that are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ends {
+    /// Edges of the two hosts.
+    pub(super) edges: [usize; 2],
+    /// Ports of the two hosts.
+    pub(super) ports: [u8; 2],
+    /// The switches at these ports.
+    pub(super) switches: [NodeId; 2],
+}
+
 impl<'a> Plan<'a> {
     pub(super) fn new(topology: &'a Topology, wanted: Wanted<'_>) -> Result<Self, TopoError> {
-        let mut number_of = vec![u32::MAX; topology.nodes() as usize];
-        let mut edges = Vec::new();
+        let mut number_of: BTreeMap<(Vec<NodeId>, Vec<Rate>), u32> = BTreeMap::new();
+        let (mut edges, mut host_at, mut other_at) = (Vec::new(), Vec::new(), Vec::new());
         let mut edge_of = Vec::with_capacity(topology.hosts() as usize);
-        for host in (0..topology.hosts()).map(NodeId) {
-            let [port] = topology.ports(host) else {
-                let (name, ports) = (topology.node_name(host), topology.ports(host).len());
-                let what = format!(
-                    "{name} has {ports} NIC ports; sources can choose routes only where hosts have one"
-                );
-                return Err(topology.refuse(what));
-            };
-            if topology.is_host(port.peer) {
-                let (a, b) = (topology.node_name(host), topology.node_name(port.peer));
+        for host in (0..topology.hosts()).map(HostId) {
+            let ports = topology.ports(host.into());
+            if let Some(port) = ports.iter().find(|port| topology.is_host(port.peer)) {
+                let (a, b) = (topology.node_name(host.into()), topology.node_name(port.peer));
                 return Err(topology.refuse(format!(
                     "{a} and {b} are linked without a switch, so there is no route to choose"
                 )));
             }
-            let number = &mut number_of[port.peer.index()];
-            if *number == u32::MAX {
-                *number = edges.len() as u32;
-                edges.push(port.peer);
-            }
-            edge_of.push(*number);
+            let switches: Vec<NodeId> = ports.iter().map(|port| port.peer).collect();
+            // Rates say which of several ports are used.
+            let rates = ports.iter().map(|port| topology.link(port.link).rate);
+            let rates = if ports.len() > 1 { rates.collect() } else { Vec::new() };
+            let number = *number_of.entry((switches, rates)).or_insert_with_key(|(switches, _)| {
+                edges.push(switches.clone());
+                host_at.push(host);
+                other_at.push(host);
+                edges.len() as u32 - 1
+            });
+            other_at[number as usize] = host;
+            edge_of.push(number);
         }
         if edges.len() > MAX_EDGES {
             let what = format!(
@@ -200,7 +249,7 @@ impl<'a> Plan<'a> {
                 Some(wanted)
             }
         };
-        Ok(Plan { topology, edge_of, edges, wanted })
+        Ok(Plan { topology, edge_of, edges, host_at, other_at, wanted })
     }
 
     /// Whether paths are wanted between two different edges.
@@ -208,69 +257,137 @@ impl<'a> Plan<'a> {
         from != to && self.wanted.as_ref().is_none_or(|wanted| wanted[from * self.edges.len() + to])
     }
 
-    /// Finds all paths: `find` emits those from one edge to another, which differ.
+    /// The name of an edge: of its switches.
+    pub(super) fn name(&self, edge: usize) -> String {
+        let names = self.edges[edge].iter().map(|&switch| self.topology.node_name(switch).into_owned());
+        names.collect::<Vec<String>>().join("/")
+    }
+
+    /// Finds all paths: `find` emits those between two switches with hosts, which differ.
     pub(super) fn collect(
         self,
-        mut find: impl FnMut(&Plan<'a>, usize, usize, &mut Emit<'_>) -> Result<(), TopoError>,
+        find: impl FnMut(&Plan<'a>, &Ends, &mut Emit<'_>) -> Result<(), TopoError>,
     ) -> Result<PathSets, TopoError> {
-        let mut list = Emit { topology: self.topology, first_hop: vec![0], hops: Vec::new() };
-        let mut first_path = vec![0];
+        let topology = self.topology;
+        self.collect_or(|pair| topology.refuse(format!("there is no path {pair}")), find)
+    }
+
+    /// The same, where `none` says why a pair of edges without a path is refused.
+    pub(super) fn collect_or(
+        self,
+        none: impl Fn(String) -> TopoError,
+        mut find: impl FnMut(&Plan<'a>, &Ends, &mut Emit<'_>) -> Result<(), TopoError>,
+    ) -> Result<PathSets, TopoError> {
+        let has_choice = self.edges.iter().any(|switches| switches.len() > 1);
+        let routing = has_choice.then(|| Routing::whole(self.topology));
+        let mut found = Emit { topology: self.topology, paths: Vec::new() };
+        let mut sets = PathSets {
+            edge_of: Vec::new(),
+            edges: Vec::new(),
+            first_path: vec![0],
+            first_hop: vec![0],
+            hops: Vec::new(),
+            ends: Vec::new(),
+        };
         for from in 0..self.edges.len() {
             for to in 0..self.edges.len() {
-                let before = list.first_hop.len();
-                if from == to {
-                    list.path([]);
-                } else if self.wants(from, to) {
-                    find(&self, from, to, &mut list)?;
-                    let found = list.first_hop.len() - before;
-                    let name = |edge: usize| self.topology.node_name(self.edges[edge]);
-                    if found == 0 {
-                        let what = format!("there is no path from {} to {}", name(from), name(to));
-                        return Err(self.topology.refuse(what));
+                let pairs = self.pairs_of_ports(routing.as_ref(), [from, to]);
+                let near = pairs.iter().any(|ends| ends.switches[0] == ends.switches[1]);
+                if near || self.wants(from, to) {
+                    let mut by_port: BTreeMap<u8, Vec<Found>> = BTreeMap::new();
+                    for ends in &pairs {
+                        match ends.switches[0] == ends.switches[1] {
+                            true => found.path([]),
+                            // Hosts of one switch talk over it.
+                            false if near => {}
+                            false => find(&self, ends, &mut found)?,
+                        }
+                        let of_ends = found.paths.drain(..).map(|hops| (ends.ports, hops));
+                        by_port.entry(ends.ports[0]).or_default().extend(of_ends);
                     }
-                    if found > MAX_PATHS as usize {
-                        let what = format!(
-                            "{found} paths from {} to {}; at most {MAX_PATHS} are allowed",
-                            name(from),
-                            name(to)
-                        );
-                        return Err(self.topology.refuse(what));
-                    }
+                    self.add(&mut sets, [from, to], by_port, &none)?;
                 }
-                let longest = list.first_hop[before - 1..].windows(2).map(|ends| ends[1] - ends[0]).max();
-                if longest.is_some_and(|hops| hops as usize >= MAX_SWITCHES) {
-                    let [from, to] = [from, to].map(|edge| self.topology.node_name(self.edges[edge]));
-                    let what = format!(
-                        "a path from {from} to {to} is over {} switches; at most {MAX_SWITCHES} are allowed",
-                        longest.unwrap_or(0) + 1
-                    );
-                    return Err(self.topology.refuse(what));
-                }
-                if list.hops.len() > MAX_HOPS {
-                    let what = format!(
-                        "its paths have more than {MAX_HOPS} hops together; fewer paths of a pair (`max_paths`, `k`) take less"
-                    );
-                    return Err(self.topology.refuse(what));
-                }
-                first_path.push(list.first_hop.len() as u32 - 1);
+                sets.first_path.push(sets.ends.len() as u32);
             }
         }
-        let Emit { first_hop, hops, .. } = list;
-        Ok(PathSets { edge_of: self.edge_of, edges: self.edges, first_path, first_hop, hops })
+        Ok(PathSets { edge_of: self.edge_of, edges: self.edges, ..sets })
+    }
+
+    /// The NIC ports, of hosts of two edges, that lead to each other, first by the ports of the former.
+    fn pairs_of_ports(&self, routing: Option<&Routing>, edges: [usize; 2]) -> Vec<Ends> {
+        let [from, to] = edges.map(|edge| &self.edges[edge]);
+        let leading = |from: usize, to: usize| {
+            let (src, dst) = (self.host_at[from], self.other_at[to]);
+            routing.map_or(1, |routing| leading_ports(self.topology, routing, src, dst))
+        };
+        let (out, back) = (leading(edges[0], edges[1]), leading(edges[1], edges[0]));
+        let ports = |switches: &[NodeId], bits: u64| {
+            let all = (0u8..).zip(switches.to_vec());
+            all.filter(move |(port, _)| bits >> port & 1 == 1)
+        };
+        let pairs = ports(from, out).flat_map(|near| ports(to, back).map(move |far| [near, far]));
+        pairs
+            .map(|ends| Ends {
+                edges,
+                ports: ends.map(|(port, _)| port),
+                switches: ends.map(|(_, switch)| switch),
+            })
+            .collect()
+    }
+
+    /// Adds the paths from an edge to another, found by their first ports: in turn by each of these ports. A port with fewer
+    /// paths than another repeats its own, so that the path says the port.
+    fn add(
+        &self,
+        sets: &mut PathSets,
+        [from, to]: [usize; 2],
+        mut by_port: BTreeMap<u8, Vec<Found>>,
+        none: impl Fn(String) -> TopoError,
+    ) -> Result<(), TopoError> {
+        by_port.retain(|_, paths| !paths.is_empty());
+        let pair = || format!("from {} to {}", self.name(from), self.name(to));
+        let Some(most) = by_port.values().map(Vec::len).max() else { return Err(none(pair())) };
+        if most * by_port.len() > MAX_PATHS as usize {
+            let what = format!("{} paths {}; at most {MAX_PATHS} are allowed", most * by_port.len(), pair());
+            return Err(self.topology.refuse(what));
+        }
+        for index in 0..most {
+            for (ends, hops) in by_port.values().map(|paths| &paths[index % paths.len()]) {
+                if hops.len() >= MAX_SWITCHES {
+                    let what = format!(
+                        "a path {} is over {} switches; at most {MAX_SWITCHES} are allowed",
+                        pair(),
+                        hops.len() + 1
+                    );
+                    return Err(self.topology.refuse(what));
+                }
+                sets.hops.extend(hops);
+                sets.first_hop.push(sets.hops.len() as u32);
+                sets.ends.push(*ends);
+            }
+        }
+        if sets.hops.len() > MAX_HOPS {
+            let what = format!(
+                "its paths have more than {MAX_HOPS} hops together; fewer paths of a pair (`max_paths`, `k`) take less"
+            );
+            return Err(self.topology.refuse(what));
+        }
+        Ok(())
     }
 }
 
-/// Takes the paths of a pair.
+/// The NIC ports of a path at its two ends, and its hops from switch to switch.
+type Found = ([u8; 2], Vec<Hop>);
+
+/// Takes the paths between two switches.
 pub(super) struct Emit<'a> {
     topology: &'a Topology,
-    first_hop: Vec<u32>,
-    hops: Vec<Hop>,
+    paths: Vec<Vec<Hop>>,
 }
 
 impl Emit<'_> {
     pub(super) fn path(&mut self, hops: impl IntoIterator<Item = Hop>) {
-        self.hops.extend(hops);
-        self.first_hop.push(self.hops.len() as u32);
+        self.paths.push(hops.into_iter().collect());
     }
 
     /// A path over these switches, by the first of parallel links.

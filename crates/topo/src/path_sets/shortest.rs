@@ -1,5 +1,7 @@
 //! All paths of the least number of hops, by counting them: the r-th path is found without listing the others.
 
+use pathweave_units::HostId;
+
 use super::config::AllShortest;
 use super::own::{evenly, max_paths};
 use super::plan::{Hop, PathSets, Plan};
@@ -9,21 +11,17 @@ use crate::graph::{NodeId, Topology};
 
 pub(super) fn build(config: &AllShortest, plan: Plan<'_>) -> Result<PathSets, TopoError> {
     let max = max_paths(config.max_paths)?;
-    let host_at: Vec<u32> = {
-        let mut host_at = vec![0; plan.edges.len()];
-        (0..).zip(&plan.edge_of).for_each(|(host, &edge)| host_at[edge as usize] = host);
-        host_at
-    };
     let mut towards = Towards::new(plan.topology);
-    let mut filled = usize::MAX;
-    plan.collect(|plan, from, to, out| {
+    let mut filled = None;
+    plan.collect(|plan, ends, out| {
+        let [from, to] = ends.switches;
         // Paths are found from their far end, so that one search serves all that begin at `from`.
-        if filled != from {
-            towards.fill(plan.topology, plan.edges[from], host_at[from]);
-            filled = from;
+        if filled != Some((ends.edges[0], from)) {
+            towards.fill(plan.topology, from, plan.host_at[ends.edges[0]]);
+            filled = Some((ends.edges[0], from));
         }
-        for rank in evenly(towards.count(plan.edges[to]), max) {
-            let back = towards.path(plan.topology, plan.edges[to], rank);
+        for rank in evenly(towards.count(to), max) {
+            let back = towards.path(plan.topology, to, rank);
             out.path(back.iter().rev().map(|hop| hop.reversed()));
         }
         Ok(())
@@ -43,9 +41,9 @@ impl Towards {
         Towards { distances: Distances::new(topology), dst: NodeId(0), counts }
     }
 
-    fn fill(&mut self, topology: &Topology, dst: NodeId, host_there: u32) {
+    fn fill(&mut self, topology: &Topology, dst: NodeId, host_there: HostId) {
         self.dst = dst;
-        self.distances.fill(topology, pathweave_units::HostId(host_there), &|_| true);
+        self.distances.fill(topology, host_there, &|_| true);
         self.counts.fill(0);
         self.counts[dst.index()] = 1;
         let mut ports = Vec::new();

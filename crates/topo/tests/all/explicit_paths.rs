@@ -59,13 +59,13 @@ fn check(topology: &Topology, sets: &PathSets) {
     for (from, to) in all_edges(sets) {
         let mut seen = BTreeSet::new();
         for path in sets.between_edges(from, to) {
-            let nodes = switches(topology, sets.edges()[from as usize], path);
+            let nodes = switches(topology, sets.edges()[from as usize][0], path);
             for (pair, hop) in nodes.windows(2).zip(path) {
                 let link = topology.link(hop.link());
                 let ends = if hop.from_a() { [link.a, link.b] } else { [link.b, link.a] };
                 assert_eq!(pair, ends, "{}: hops follow each other", topology.name());
             }
-            assert_eq!(nodes.last(), Some(&sets.edges()[to as usize]), "{}", topology.name());
+            assert_eq!(nodes.last(), Some(&sets.edges()[to as usize][0]), "{}", topology.name());
             assert!(nodes.iter().all(|&node| !topology.is_host(node)));
             assert_eq!(nodes.iter().collect::<BTreeSet<_>>().len(), nodes.len(), "a switch twice: {nodes:?}");
             assert!(seen.insert(path.to_vec()), "a path twice: {nodes:?}");
@@ -129,7 +129,7 @@ proptest! {
         let some = sets(&topology, k_shortest(k, 3));
         for (from, to) in all_edges(&some).into_iter().filter(|(from, to)| from != to) {
             let mut lengths = Vec::new();
-            let [src, dst] = [from, to].map(|edge| some.edges()[edge as usize]);
+            let [src, dst] = [from, to].map(|edge| some.edges()[edge as usize][0]);
             walk_everywhere(&topology, dst, &mut vec![src], &mut lengths);
             lengths.sort_unstable();
             lengths.retain(|&length| length <= lengths_limit(&some, from, to));
@@ -154,9 +154,9 @@ proptest! {
 fn named(topology: &Topology, sets: &PathSets, from: &str, to: &str) -> Vec<Vec<String>> {
     let edge = |name: &str| {
         let node = topology.node_by_name(name).unwrap();
-        sets.edges().iter().position(|&edge| edge == node).unwrap() as u32
+        sets.edges().iter().position(|edge| edge[0] == node).unwrap() as u32
     };
-    let start = sets.edges()[edge(from) as usize];
+    let start = sets.edges()[edge(from) as usize][0];
     let names = |path: &[Hop]| {
         switches(topology, start, path).iter().map(|&node| topology.node_name(node).into_owned()).collect()
     };
@@ -241,17 +241,56 @@ fn only_what_is_wanted_is_found() {
 
 #[test]
 fn networks_without_a_choice_are_refused() {
-    let two_ports = "hosts = 2\nrate = '1Gbps'\ndelay = '1us'\n[[switch]]\nname = 'a'\n[[switch]]\nname = 'b'\n\
-        [[link]]\na = 'host0'\nb = 'a'\n[[link]]\na = 'host0'\nb = 'b'\n[[link]]\na = 'host1'\nb = 'b'\n";
     let back_to_back = "hosts = 2\nrate = '1Gbps'\ndelay = '1us'\n[[link]]\na = 'host0'\nb = 'host1'\n";
-    for (text, expected) in [
-        (two_ports, "host0 has 2 NIC ports; sources can choose routes only where hosts have one"),
-        (back_to_back, "host0 and host1 are linked without a switch"),
-    ] {
-        let topology = parse_topology_file("file", text).unwrap();
-        let error =
-            PathSets::build(&PathSetConfig::default(), &topology, Path::new("."), Wanted::All).unwrap_err();
-        assert!(error.to_string().contains(expected), "{error}");
+    let topology = parse_topology_file("file", back_to_back).unwrap();
+    let error =
+        PathSets::build(&PathSetConfig::default(), &topology, Path::new("."), Wanted::All).unwrap_err();
+    assert!(error.to_string().contains("host0 and host1 are linked without a switch"), "{error}");
+}
+
+/// Two hosts at switches a and b, another at b and c; two spines join all three switches.
+const DUAL: &str = "hosts = 3\nrate = '1Gbps'\ndelay = '1us'\n\
+    [[switch]]\nname = 'a'\n[[switch]]\nname = 'b'\n[[switch]]\nname = 'c'\n[[switch]]\nname = 's'\n[[switch]]\nname = 't'\n\
+    [[link]]\na = 'host0'\nb = 'a'\n[[link]]\na = 'host0'\nb = 'b'\n\
+    [[link]]\na = 'host1'\nb = 'b'\n[[link]]\na = 'host1'\nb = 'a'\n\
+    [[link]]\na = 'host2'\nb = 'c'\n\
+    [[link]]\na = 'a'\nb = 's'\n[[link]]\na = 'a'\nb = 't'\n[[link]]\na = 'b'\nb = 's'\n[[link]]\na = 'c'\nb = 's'\n[[link]]\na = 'c'\nb = 't'\n";
+
+#[test]
+fn paths_leave_by_the_ports_of_a_host_in_turn() {
+    let topology = parse_topology_file("file", DUAL).unwrap();
+    for config in [shortest(256), k_shortest(8, 0), PathSetConfig::default()] {
+        let sets = PathSets::build(&config, &topology, Path::new("."), Wanted::All).unwrap();
+        let paths = |src, dst| {
+            let links = sets.links(&topology, HostId(src), HostId(dst));
+            let names = |links: Vec<pathweave_topo::LinkId>| {
+                let ends = links.iter().map(|link| (topology.link(*link).a, topology.link(*link).b));
+                ends.map(|(a, b)| format!("{}{}", topology.node_name(a), topology.node_name(b)))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
+            links.map(names).collect::<Vec<_>>()
+        };
+        // Over the switches they share, at port 0 of the one and port 1 of the other.
+        assert_eq!(paths(0, 1), ["host0a host1a", "host0b host1b"]);
+        assert_eq!(
+            [sets.arrival_port(HostId(0), HostId(1), 0), sets.arrival_port(HostId(0), HostId(1), 1)],
+            [Some(1), Some(0)]
+        );
+        // Switch a has two ways to c and switch b one, which counts twice.
+        assert_eq!(
+            paths(0, 2),
+            ["host0a as cs host2c", "host0b bs cs host2c", "host0a at ct host2c", "host0b bs cs host2c"]
+        );
+        assert_eq!(
+            (sets.leading_ports(HostId(0), HostId(2)), sets.leading_ports(HostId(2), HostId(0))),
+            (0b11, 0b01)
+        );
+        assert_eq!(paths(2, 0).len(), 3);
+        let alive = sets.alive(&topology, HostId(0), HostId(2), |link| {
+            topology.link(link).a != NodeId(0) || topology.link(link).b != NodeId(3)
+        });
+        assert_eq!(alive.collect::<Vec<_>>(), [false, true, false, true], "without the link from host0 to a");
     }
 }
 

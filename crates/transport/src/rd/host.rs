@@ -20,17 +20,22 @@ pub struct RdHost<P> {
     turn: usize,
     /// Packets and side messages for none of them.
     foreign: u64,
+    /// NIC ports that work, a bit each, once one has failed.
+    working: Option<u64>,
 }
 
 impl<P> Default for RdHost<P> {
     fn default() -> Self {
-        RdHost { qps: Vec::new(), turn: 0, foreign: 0 }
+        RdHost { qps: Vec::new(), turn: 0, foreign: 0, working: None }
     }
 }
 
 impl<P: Policy> RdHost<P> {
     /// Adds a queue pair. Panics if there is one of that number.
-    pub fn add(&mut self, qp: RdQp<P>) {
+    pub fn add(&mut self, mut qp: RdQp<P>) {
+        if let Some(ports) = self.working {
+            qp.change_ports(PortChange::Works { ports });
+        }
         let at = self.qps.binary_search_by_key(&qp.num(), RdQp::num).expect_err("a number of its own");
         self.qps.insert(at, qp);
         self.turn = 0;
@@ -53,8 +58,11 @@ impl<P: Policy> RdHost<P> {
         self.qps.iter()
     }
 
-    /// As [`RdQp::change_ports`], for all of them.
+    /// As [`RdQp::change_ports`], for all of them, and of the ports that work for those to come.
     pub fn change_ports(&mut self, change: PortChange) {
+        if let PortChange::Works { ports } = change {
+            self.working = Some(ports);
+        }
         self.qps.iter_mut().for_each(|qp| qp.change_ports(change));
     }
 

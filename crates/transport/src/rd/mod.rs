@@ -205,12 +205,12 @@ impl<P: Policy> RdQp<P> {
         }
     }
 
-    /// Time begins anew at zero, and `fresh` takes over with what has been counted so far: the next `now` may be any.
+    /// Time begins anew at zero, and `fresh` takes over with what has been counted so far and is known of ports: the next `now` may be any.
     /// Panics if peers are known, for what is kept of them holds instants.
     pub fn begin_anew(&mut self, fresh: RdQp<P>) {
         assert!(self.index.is_empty(), "peers hold instants of the time that was");
-        let counters = self.counters;
-        *self = RdQp { counters, ..fresh };
+        let (counters, ports) = (self.counters, self.ports.clone());
+        *self = RdQp { counters, ports, ..fresh };
     }
 
     /// Its number.

@@ -12,7 +12,7 @@ use pathweave_sim::{
     InProcess, NamedScheme, Quiet, RankSimulation, Ranks, SimSpec, Simulation, StopConfig, Verb, check,
     profile, run,
 };
-use pathweave_topo::{Build, FatTree, LeafSpine, Link, NodeId, Routing, Star, Topology};
+use pathweave_topo::{Build, FatTree, LeafSpine, Link, NodeId, PathSets, Routing, Star, Topology, Wanted};
 use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Time};
 use pathweave_wire::{Body, Data, Operation, RdData, Segment};
 use pathweave_workload::{GraphBuilder, MessageGraph, NewMessage, Stream};
@@ -345,4 +345,12 @@ pub(crate) fn finish(spec: &SimSpec) -> RunResult {
         assert!(flow.acked_ps >= flow.finish_ps, "acknowledged before it arrived: {flow:?}");
     }
     result
+}
+
+/// The sources choose among all shortest paths.
+pub(crate) fn sourced(mut spec: SimSpec) -> SimSpec {
+    let config = pathweave_topo::PathSetConfig::AllShortest(pathweave_topo::AllShortest::default());
+    let sets = PathSets::build(&config, &spec.topology, Path::new("."), Wanted::All);
+    spec.routing = pathweave_sim::RouteChoice::Sources(std::sync::Arc::new(sets.expect("there are paths")));
+    spec
 }
