@@ -6,11 +6,14 @@ import { digits, show } from "./format";
 import { run, rowName, select } from "./state";
 import { heat } from "./theme";
 
-interface Spread { node: number; links: number[]; /** The largest share over an even one. */ worst: number }
+interface Spread { node: number; links: number[]; /** The largest load over the mean of all: bytes for what a link can carry. */ worst: number }
+
+// Bytes that a link carried for each bit a second that it can carry: even where all links of a switch are as busy, whatever their rates.
+const load = (g: Fabric, link: number) => g.totals.tx_bytes[link] / Math.max(1, g.totals.rate_bps[link]);
 
 // Of each switch with several: its links up, or, in a network without tiers, those to other switches.
 function spreads(g: Fabric): Spread[] {
-  const sent = g.totals.tx_bytes, out = new Map<number, number[]>();
+  const out = new Map<number, number[]>();
   const isSwitch = (n: number) => g.nodes[n].kind !== "host";
   const climbs = g.from.some((from, l) => isSwitch(from) && g.nodes[g.to[l]].tier > g.nodes[from].tier);
   g.from.forEach((from, l) => {
@@ -18,8 +21,8 @@ function spreads(g: Fabric): Spread[] {
     if (isSwitch(from) && isSwitch(to) && (!climbs || g.nodes[to].tier > g.nodes[from].tier)) out.set(from, [...(out.get(from) ?? []), l]);
   });
   return [...out].filter(([, links]) => links.length > 1).map(([node, links]) => {
-    const total = links.reduce((sum, l) => sum + sent[l], 0);
-    return { node, links, worst: total ? (Math.max(...links.map((l) => sent[l])) * links.length) / total : 0 };
+    const loads = links.map((l) => load(g, l)), total = loads.reduce((a, b) => a + b, 0);
+    return { node, links, worst: total ? (Math.max(...loads) * links.length) / total : 0 };
   });
 }
 
@@ -33,7 +36,7 @@ export function evenness(cards: HTMLElement): void {
     return [{ cells: [r.name, digits(mean, 3), digits(used[Math.ceil(used.length / 2) - 1], 3), digits(used.at(-1)!, 3)] }];
   });
   if (!rows.length) return;
-  const box = card(cards, "Evenness of paths", "Bytes on the busiest link up of each switch, over an even share: 1 is even. Over switches:");
+  const box = card(cards, "Evenness of paths", "The busiest link up of each switch, over the mean of its links, each for what it can carry: 1 is even. Over switches:");
   box.append(table(["Run", "Mean", "Median", "Worst"], rows));
 }
 
@@ -48,7 +51,7 @@ function shares(cards: HTMLElement, g: Fabric): boolean {
   if (!all.length) return false;
   const most = [...all].sort((a, b) => b.worst - a.worst).slice(0, 64).sort((a, b) => a.node - b.node);
   const worst = all.reduce((a, b) => (b.worst > a.worst ? b : a));
-  const box = card(cards, "Shares of links up", `A row a switch${most.length < all.length ? ` (the ${most.length} least even of ${all.length})` : ""}, a column a link to the tier above; the colour is its part of the bytes that went up, from none to twice an even share. Least even: ${g.nodes[worst.node].name}, ${digits(worst.worst, 3)} times even.`);
+  const box = card(cards, "Shares of links up", `A row a switch${most.length < all.length ? ` (the ${most.length} least even of ${all.length})` : ""}, a column a link to the tier above; the colour is how busy it was beside the others, each for what it can carry, from idle to twice the mean. Least even: ${g.nodes[worst.node].name}, ${digits(worst.worst, 3)} times even.`);
   const columns = Math.max(...most.map((s) => s.links.length));
   later(() => {
     const left = 72, side = Math.max(3, Math.min(20, Math.floor((box.clientWidth - 40 - left) / columns)));
@@ -64,13 +67,13 @@ function shares(cards: HTMLElement, g: Fabric): boolean {
     c.font = "11px system-ui, sans-serif";
     c.textBaseline = "middle";
     c.fillStyle = getComputedStyle(box).color;
-    const share = (s: Spread, k: number) => {
-      const total = s.links.reduce((sum, l) => sum + g.totals.tx_bytes[l], 0);
-      return total ? g.totals.tx_bytes[s.links[k]] / total : 0;
+    const part = (s: Spread, k: number, of: (link: number) => number) => {
+      const total = s.links.reduce((sum, l) => sum + of(l), 0);
+      return total ? of(s.links[k]) / total : 0;
     };
     most.forEach((s, i) => { if (high >= 11 || i % 2 === 0) c.fillText(g.nodes[s.node].name, 0, (i + 0.5) * high, left - 6); });
     most.forEach((s, i) => s.links.forEach((_, k) => {
-      c.fillStyle = heat((share(s, k) * s.links.length) / 2);
+      c.fillStyle = heat((part(s, k, (l) => load(g, l)) * s.links.length) / 2);
       c.fillRect(left + k * side, i * high, side - 1, high - 1);
     }));
     const find = (e: MouseEvent): [Spread, number] | undefined => {
@@ -80,7 +83,7 @@ function shares(cards: HTMLElement, g: Fabric): boolean {
     };
     tip(picture, (e) => {
       const found = find(e);
-      return found ? `${rowName(g, found[0].links[found[1]])}: ${show("percent", share(...found))}, even is ${show("percent", 1 / found[0].links.length)}` : "";
+      return found ? `${rowName(g, found[0].links[found[1]])}: ${show("percent", part(...found, (l) => g.totals.tx_bytes[l]))} of the bytes, ${show("percent", part(...found, (l) => g.totals.rate_bps[l]))} of what the links can carry` : "";
     });
     picture.addEventListener("click", (e) => {
       const found = find(e);

@@ -20,18 +20,24 @@ const SEARCH = `name = "search"\nscheme = "ecmp"\n${FABRIC}\n[[workload]]\nkind 
   + '[[fault]]\nkind = "link-down"\nlink = "leaf0-spine0"\nat = "100us"\nup_at = "400us"\n';
 const TRAINING = `name = "training"\nscheme = "rps"\n${FABRIC}\n[[workload]]\nkind = "transformer"\nlayers = 4\nhidden = 512\nfeed_forward_hidden = 2048\nheads = 8\n`
   + 'vocabulary = 8000\nsequence = 256\npp = 2\ntflops = 20.0\nmicrobatches = 4\niterations = 3\nscale = 0.02\n';
+// Links up of 400 and 100 Gb/s: used evenly, the wide ones carry four fifths of the bytes.
+const WIDE = `name = "wide"\nscheme = "weave"\n[topology]\nkind = "file"\npath = "wide.net"\n[[workload]]\nkind = "permutation"\npattern = "inter-pod"\nsize = "20MB"\n`;
+const NET = `hosts = 8\ndelay = "1us"\nswitch = [{ name = "a" }, { name = "b" }, { name = "wide", tier = 1 }, { name = "thin", tier = 1 }]\nlink = [\n`
+  + Array.from({ length: 8 }, (_, host) => `{ a = "host${host}", b = "${host < 4 ? "a" : "b"}", rate = "100Gbps" },\n`).join("")
+  + ["a", "b"].map((leaf) => `{ a = "${leaf}", b = "wide", rate = "400Gbps" }, { a = "${leaf}", b = "thin", rate = "100Gbps" },\n`).join("") + "]\n";
 const PLAN = `schemes = ["ecmp", "rps"]\n[[scenario.workload]]\nkind = "collective"\noperation = "all-to-all"\nsize = "64KB"\n`
   + '[[fabric]]\nname = "four spines"\ntopology = { kind = "leaf-spine", leaves = 2, spines = 4, hosts_per_leaf = 4 }\nrates = ["100Gbps", "200Gbps"]\n'
   + '[[fabric]]\nname = "one spine"\ntopology = { kind = "leaf-spine", leaves = 2, spines = 1, hosts_per_leaf = 4, host_rate = "100Gbps" }\n'
   + '[[prices.of]]\nrate = "100Gbps"\nswitch_port = 1100\noptics = 450\n[[prices.of]]\nrate = "200Gbps"\nswitch_port = 2300\noptics = 890\n';
 
 before(() => {
-  for (const [name, text] of Object.entries({ "ring.toml": RING, "search.toml": SEARCH, "training.toml": TRAINING, "plan.toml": PLAN })) writeFileSync(join(made, name), text);
+  for (const [name, text] of Object.entries({ "ring.toml": RING, "search.toml": SEARCH, "training.toml": TRAINING, "plan.toml": PLAN, "wide.toml": WIDE, "wide.net": NET })) writeFileSync(join(made, name), text);
   run("compare", "ring.toml", "--schemes", "ecmp,rps,weave", "--out", "ring");
   run("compare", "search.toml", "--schemes", "weave,ecmp", "--out", "search");
   run("compare", "ring.toml", "search.toml", "--schemes", "ecmp,udmp", "--out", "two");
   run("run", "search.toml", "--out", "alone");
   run("run", "training.toml", "--out", "training");
+  run("run", "wide.toml", "--out", "wide");
   run("plan", "plan.toml", "--out", "plan");
   try { run("plan", "plan.toml", "--out", "part", "--most", "2"); } catch { /* it is not complete, and says so */ }
   run("paper", "tiny", "--seeds", "2", "--out", "paper", "--papers", resolve("../crates/cli/tests/data/papers"));
@@ -100,6 +106,13 @@ test("a scheme has one colour, whatever it is compared with", async (t) => {
   const [drawn, wanted] = await page.evaluate(() => [JSON.parse(document.getElementById("picture-data").textContent).map((run) => `var(--c${run.colour})`),
     [...document.querySelectorAll("#first .bars i")].map((bar) => bar.style.background)]);
   assert.deepEqual(drawn, wanted);
+});
+
+test("links are even that carry as much for what they can", async (t) => {
+  const page = await open(t, own("wide", "report.html"), "light", 1400);
+  const cells = await page.locator("table:has(th:text-is('Median')):has(th:text-is('Worst')) tbody tr").first().locator("td").allTextContents();
+  const worst = Number(cells.at(-1));
+  assert.ok(worst >= 1 && worst < 1.3, `bytes alone are 1.6 times even: ${cells}`);
 });
 
 test("a plan has a point for each choice that ended, where its figures are", async (t) => {

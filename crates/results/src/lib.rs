@@ -77,7 +77,7 @@ pub use flow_file::FlowFile;
 pub use folder::{FILES, OutputError, ResultFolder, run_files};
 pub use frame::{Frame, Series};
 pub use human::{Quantity, ratio, round_ticks};
-pub use landing::{Situation, html as landing_html, sentence};
+pub use landing::{Situation, html as landing_html, sentence, unlike_idle_times};
 pub use latency::{LATENCY_RULES, least_scale};
 pub use live::{LivePoint, LiveRun, PROGRESS_FILE, Progress};
 pub use metrics::{Better, FLOW_METRICS, Figure, FlowMetric, RUN_METRICS, RunMetric, figures};

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use pathweave_results::{
     ResultFolder, RunResult, Situation, Summary, comparison_table, differences_table, sentence,
+    unlike_idle_times,
 };
 use pathweave_scenario::{Changes, Loaded, Prepared, Records};
 use pathweave_sim::{SimSpec, Tap};
@@ -329,7 +330,8 @@ impl<'a> Page<'a> {
     fn tables(&self) -> String {
         let infos: Vec<_> = self.runs.iter().map(|(run, _)| &run.info).collect();
         let (name, table) = (&self.comparison.name, comparison_table(&self.summaries()));
-        format!("{name}\n{table}{}\n", differences_table(&infos))
+        let runs: Vec<_> = self.runs.iter().map(|(run, _)| *run).collect();
+        format!("{name}\n{table}{}{}\n", unlike_idle_times(&runs), differences_table(&infos))
     }
 }
 

@@ -11,4 +11,4 @@ mod verdict;
 pub use page::html;
 pub(crate) use page::{colour_of_run, in_brief, of_run};
 pub use situation::Situation;
-pub use verdict::sentence;
+pub use verdict::{sentence, unlike_idle_times};

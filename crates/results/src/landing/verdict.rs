@@ -1,7 +1,9 @@
 //! Who is best in a situation, by how much, and who loses: in words that follow from the runs.
 
 use super::situation::Situation;
+use crate::figures::values;
 use crate::human::Quantity;
+use crate::records::RunResult;
 use crate::summary::Summary;
 
 /// Figures that differ by less, as a ratio, are level.
@@ -58,20 +60,24 @@ pub(super) struct Verdict {
     pub(super) standing: Vec<(String, Option<f64>)>,
     /// The run with the best figure.
     pub(super) best: Option<usize>,
+    /// Runs whose slowdowns are over longer idle times than those of others.
+    slower_idle: Vec<String>,
 }
 
 impl Verdict {
     pub(super) fn of(situation: &Situation<'_>) -> Verdict {
         let measure = Measure::of(situation);
         let one = |(_, summary): &(_, &Summary)| (summary.run.name.clone(), measure.value(summary));
-        Verdict::from_figures(measure, situation.runs.iter().map(one).collect())
+        let verdict = Verdict::from_figures(measure, situation.runs.iter().map(one).collect());
+        let runs: Vec<&RunResult> = situation.runs.iter().map(|(run, _)| *run).collect();
+        Verdict { slower_idle: slower_idle(&runs), ..verdict }
     }
 
     fn from_figures(measure: Measure, standing: Vec<(String, Option<f64>)>) -> Verdict {
         let figures = standing.iter().enumerate().filter_map(|(i, (_, figure))| Some((i, (*figure)?)));
         // The first of equals.
         let best = figures.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(i, _)| i);
-        Verdict { measure, standing, best }
+        Verdict { measure, standing, best, slower_idle: Vec::new() }
     }
 
     /// The figure of the first run over the best one.
@@ -123,6 +129,9 @@ impl Verdict {
         if !open.is_empty() {
             parts.push(format!("{} {} flows unfinished", list(&open), verb(open.len(), "leaves", "leave")));
         }
+        if self.measure == Measure::TailSlowdown && !self.slower_idle.is_empty() {
+            parts.push(idle_times(&self.slower_idle));
+        }
         parts.join("; ")
     }
 
@@ -161,6 +170,38 @@ fn list(names: &[String]) -> String {
     }
 }
 
+/// Runs whose flows take longer on an idle network than the same flows of another run: a message of theirs takes one path where
+/// there are several. Nothing where a flow is unfinished, for then other flows are measured.
+fn slower_idle(runs: &[&RunResult]) -> Vec<String> {
+    let idle = |run: &RunResult| {
+        let figures = run.figures();
+        let flows = figures.foreground();
+        let count = flows.iter().map(|group| group.count).sum::<u64>();
+        let ideals = values(&flows, |flow| Some(flow.ideal_fct_ps as f64));
+        (count > 0 && ideals.len() as u64 == count).then(|| ideals.iter().sum::<f64>())
+    };
+    let Some(times) = runs.iter().map(|run| idle(run)).collect::<Option<Vec<f64>>>() else {
+        return Vec::new();
+    };
+    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+    let slower = runs.iter().zip(times).filter(|(_, time)| time / least - 1.0 > LEVEL);
+    slower.map(|(run, _)| run.info.name.clone()).collect()
+}
+
+fn idle_times(slower: &[String]) -> String {
+    let takes = if slower.len() == 1 { "takes" } else { "take" };
+    format!(
+        "slowdowns are over the idle time of a scheme's own paths: {} {takes} longer there, so compare times",
+        list(slower)
+    )
+}
+
+/// A line for the table of a comparison whose slowdowns are over unlike idle times; empty where they are alike.
+pub fn unlike_idle_times(runs: &[&RunResult]) -> String {
+    let slower = slower_idle(runs);
+    if slower.is_empty() { String::new() } else { format!("Note: {}.\n", idle_times(&slower)) }
+}
+
 /// What came out, as one sentence: who is best and by how much, who follows, and who loses to the first scheme.
 ///
 /// # Panics
@@ -172,6 +213,7 @@ pub fn sentence(situation: &Situation<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::{FlowRecord, FlowStatus};
 
     fn words(measure: Measure, standing: &[(&str, Option<f64>)]) -> String {
         let standing = standing.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
@@ -192,6 +234,30 @@ mod tests {
             "weave has the lowest P99 slowdown, 4.85; ecmp has 2.1 times as much (10.1); a (+19 %) follows; \
              b (+32 %) loses to ecmp"
         );
+    }
+
+    /// One flow of 10 us, which takes one of two ports under ecmp.
+    #[test]
+    fn slowdowns_over_unlike_idle_times_are_said_to_be() {
+        let run = |name: &str, ideal_fct_ps| {
+            let flow = FlowRecord {
+                finish_ps: Some(10_000_000),
+                ideal_fct_ps,
+                status: FlowStatus::Finished,
+                ..FlowRecord::default()
+            };
+            let mut run = RunResult { flows: vec![flow], ..RunResult::default() };
+            run.info.name = name.to_owned();
+            run
+        };
+        let (ecmp, rps, weave) = (run("ecmp", 10_000_000), run("rps", 5_000_000), run("weave", 5_000_000));
+        assert_eq!(
+            unlike_idle_times(&[&ecmp, &rps, &weave]),
+            "Note: slowdowns are over the idle time of a scheme's own paths: ecmp takes longer there, so compare times.\n"
+        );
+        assert_eq!(unlike_idle_times(&[&rps, &weave]), "");
+        let open = RunResult { flows: vec![FlowRecord::default()], ..run("dctcp", 0) };
+        assert_eq!(unlike_idle_times(&[&ecmp, &rps, &open]), "", "another set of flows");
     }
 
     #[test]
