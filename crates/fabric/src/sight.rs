@@ -1,10 +1,10 @@
-//! Where packets are at an instant, for observers.
+//! The places of packets at an instant, for observers.
 
 use crate::fabric::Fabric;
 use crate::packet::{Header, LOST, PFC, PortId};
 use crate::port::DOWN;
 
-/// What keeps a queued packet.
+/// The reason why a packet is queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// Packets before it.
@@ -13,7 +13,7 @@ pub enum Held {
     Paused,
 }
 
-/// What keeps a port from sending data.
+/// The reason why a port sends no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// Its link is down.
@@ -50,7 +50,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.transit.lines.ports[port as usize].peer
     }
 
-    /// What keeps a port from sending data, if something does.
+    /// The reason why a port sends no data, if there is one.
     pub fn stopped(&self, port: PortId) -> Option<Stopped> {
         let at = &self.transit.lines.ports[port as usize];
         if at.is(DOWN) {

@@ -15,22 +15,22 @@ const LEAST_EXCESS: f64 = 0.1;
 
 /// Of timers that expire all the time as many steps are made.
 const LEAST_INTERVAL: Duration = Duration::from_us(1);
-/// What the estimate of congestion grows by while a queue marks.
+/// Growth of the estimate of congestion while a queue marks.
 const GROWN: f64 = 0.04;
 /// Cuts of a flow that had the whole line, and of any.
 const CUTS_OF_LINE: f64 = 4.0;
 const MOST_CUTS: f64 = 2.0;
 
-/// What the rate control of a queue pair remembers.
+/// The rate control of a queue pair.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     /// The most it sends, bytes a picosecond; infinite before it was ever limited.
     pub(crate) limit: f64,
-    /// What it gets back to.
+    /// The rate that it returns to.
     target: f64,
-    /// When it gets faster next; never where it has all there is.
+    /// The time of the next increase; never where it has all there is.
     step_at: Time,
-    /// When it is cut; never where nothing is congested.
+    /// The time of the next cut; never where nothing is congested.
     cut_at: Time,
     /// After that it gets faster at this time.
     next_step: Time,
@@ -55,7 +55,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// What it may send from `now` on: the steps since it was last looked at are made.
+    /// Makes the steps that are due, and returns the rate from `now` on.
     pub(crate) fn advance(&mut self, now: Time, line: f64, recovery: &Recovery) -> f64 {
         while self.step_at <= now {
             let step = (self.limit + recovery.step * line).max((self.limit + self.target) / 2.0);
@@ -107,7 +107,7 @@ impl Pace {
     }
 }
 
-/// What cuts leave to a flow that has such a share of the line: each is by half of the estimate. There are as many as it has
+/// The part of its rate that cuts leave to a flow with such a share of the line: each is by half of the estimate. There are as many as it has
 /// marked packets until its notifications tell, one more than needed where it has half of the line.
 fn kept(alpha: f64, share: f64) -> f64 {
     let cuts = (CUTS_OF_LINE * share).min(MOST_CUTS);
@@ -118,7 +118,7 @@ fn kept(alpha: f64, share: f64) -> f64 {
 /// Flows that get faster.
 pub(crate) struct Recovering {
     flows: Vec<FlowId>,
-    /// When the next step is due.
+    /// The time of the next step.
     pub(crate) due: Time,
 }
 

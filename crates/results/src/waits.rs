@@ -1,4 +1,4 @@
-//! Where the data of the slowest flows was while they went on: what each waited for, and at which link.
+//! The time of the slowest flows, divided by what their data waited for and at which link.
 
 use crate::names::named_enum;
 

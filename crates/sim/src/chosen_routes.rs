@@ -46,7 +46,7 @@ impl ChosenRoutes {
         }
     }
 
-    /// What packets carry of the paths their sources choose, and where answers leave.
+    /// The headers of the paths that sources choose, and the ports of answers.
     pub(crate) fn headers(&self) -> Option<&Arc<RouteHeaders>> {
         match self {
             ChosenRoutes::Switches(_) => None,
@@ -223,8 +223,8 @@ fn ports_to(topology: &Topology, map: &PortMap, host: HostId) -> Vec<PortId> {
     ends.map(|(port, (at_a, at_b))| if port.is_a { at_b } else { at_a }).collect()
 }
 
-/// What several NIC ports, and all explicit paths between two hosts together, carry. Hosts with one port have none of it: a path
-/// is all there is to a message there.
+/// The rates of several NIC ports, and of all explicit paths between two hosts together. Hosts with one port have none of it: a
+/// path is all there is to a message there.
 struct ChosenEnds {
     nic_ports: (u32, u32),
     line_rate: Rate,

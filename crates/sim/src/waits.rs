@@ -1,4 +1,4 @@
-//! Where the time of flows goes: at samples, each message under way is asked what it waits for, and its packets are looked up in
+//! The time of flows by what they wait for. At samples, each message under way is asked what it waits for, and its packets are looked up in
 //! the queues and on the links. So much of the time since the last look as packets of it are at a link is spent there. Nothing
 //! of it is on the way of packets; and looks are left out where they would take more than a small part of the run.
 
@@ -29,10 +29,10 @@ const REMEMBERED: usize = 1 << 14;
 /// Links of a flow that are remembered.
 const LINKS: usize = 256;
 
-/// What a queue pair is known by: its host and number.
+/// A queue pair, by its host and number.
 type Key = (u32, u32);
 
-/// Where packets are.
+/// A place that packets are at.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 enum Where {
     Queued,
@@ -42,11 +42,11 @@ enum Where {
     Answering,
 }
 
-/// What the nodes of this process show at an instant.
+/// The packets and queue pairs of this process's nodes at an instant.
 #[derive(Default, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Sight {
     senders: Vec<Sender>,
-    /// How many packets of a queue pair are where.
+    /// Packets of each queue pair by place.
     packets: BTreeMap<(Key, Where, u32), u32>,
     busy: Vec<u32>,
     looked_at: u64,
@@ -58,7 +58,7 @@ struct Sender {
     key: Key,
     /// The messages.
     flows: Vec<u32>,
-    /// What it spends its time on if none of its packets says otherwise.
+    /// The kind of wait if none of its packets says otherwise.
     kind: u8,
     /// The port of its host that is stopped, or the first one.
     port: u32,
@@ -123,7 +123,7 @@ impl<const C: usize> Whole<'_, '_, C> {
     }
 }
 
-/// What a sender's time goes to, apart from where its packets are. `stopped`: what stops a port of its host.
+/// The kind of wait of a sender, apart from where its packets are. `stopped`: the reason why a port of its host is stopped.
 fn kind_of(waiting: Waiting, stopped: Option<Stopped>) -> WaitKind {
     match waiting {
         Waiting::Port => match stopped {
@@ -139,7 +139,7 @@ fn kind_of(waiting: Waiting, stopped: Option<Stopped>) -> WaitKind {
     }
 }
 
-/// What a flow has spent its time on so far.
+/// The time of a flow so far, by kind of wait.
 #[derive(Default)]
 struct Spent {
     parts: BTreeMap<(WaitKind, Option<u32>), u64>,
@@ -157,7 +157,7 @@ impl Spent {
     }
 }
 
-/// What has been at a link.
+/// The packets that were seen at a link.
 #[derive(Default)]
 struct AtLink {
     most_senders: u32,
@@ -165,7 +165,7 @@ struct AtLink {
     of_group: BTreeMap<u16, u64>,
 }
 
-/// What all flows have spent their time on so far, where the lead is.
+/// The time of all flows so far, by kind of wait; kept where the lead is.
 #[derive(Default)]
 pub(crate) struct Waits {
     flows: BTreeMap<u32, Spent>,

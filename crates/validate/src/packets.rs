@@ -14,7 +14,7 @@ use crate::run::Missed;
 
 /// The field that says which of the two runs.
 const FIDELITY: &str = "run.fidelity";
-/// What flows may be beside packets, unless they say themselves that they are outside of the model.
+/// Ratio of flows to packets that is allowed, unless flows say themselves that they are outside of the model.
 const BAND: Band = Band { low: 0.97, high: 1.03 };
 /// An error below which a mark was in vain.
 const CLOSE: f64 = 0.01;
@@ -63,7 +63,7 @@ fn time_us(run: &RunResult) -> f64 {
     ps * 1e-6
 }
 
-/// What became of all runs of cases beside packets.
+/// Counts of runs, by what flows say of themselves beside packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Runs.
@@ -72,7 +72,7 @@ pub struct Tally {
     pub inside: usize,
     /// Whose time is not, without a word: what must not be.
     pub wrong: usize,
-    /// That say that they are outside.
+    /// Runs that say that they are outside.
     pub outside: usize,
     /// Of these, whose time is within 1 % all the same.
     pub in_vain: usize,
@@ -107,7 +107,7 @@ impl Display for Tally {
     }
 }
 
-/// What flows are beside packets in a figure of a trial, less 1.
+/// The error of flows beside packets in a figure of a trial, as a ratio less 1.
 fn error(trial: &Trial, figure: &str) -> Option<f64> {
     trial.rows.iter().find(|row| row.figure == figure).map(|row| row.ratio - 1.0)
 }
@@ -154,7 +154,7 @@ mod tests {
         Trial { title: Some("rps".to_owned()), rows, outside, ..Trial::default() }
     }
 
-    /// What is off and does not say so is wrong; what says so is not, however far off it is.
+    /// A run is wrong that is off and does not say so, and no other.
     #[test]
     fn runs_are_counted_by_what_they_say_of_themselves() {
         let trials = vec![trial(102.9, false), trial(96.0, false), trial(150.0, true), trial(100.5, true)];

@@ -1,5 +1,5 @@
-//! Where the slow flows lost their time: beside what each would take on an idle network, how much went to which link, to losses,
-//! or to limits of its own.
+//! The time that slow flows lost, beside what each would take on an idle network: how much went to which link, to losses, or to
+//! limits of its own.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::facts::{Facts, Flow};
 use crate::records::Direction;
 use crate::waits::WaitKind;
 
-/// What held flows up.
+/// A thing that held flows up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Held {
     /// A queue or a lack of rate at a link.
@@ -29,7 +29,7 @@ pub(super) enum Held {
     Receiver,
 }
 
-/// What the flows were held up by that lost most.
+/// The shares of time that the slowest flows lost, by what held them up.
 pub(super) struct Account {
     /// Share of the time lost, the largest first.
     pub(super) shares: Vec<(Held, f64)>,
@@ -81,7 +81,7 @@ impl Account {
     }
 }
 
-/// What a flow took beyond its time on an idle network, by what it was lost to.
+/// The time of a flow beyond that on an idle network, by what it was lost to.
 fn lost(facts: &Facts, flow: &Flow) -> BTreeMap<Held, f64> {
     let own = |link: Option<usize>| link.is_some_and(|link| facts.links[link].from_node == flow.src_host);
     let rules = |link: usize| facts.links[link].paused_ns >= PAUSED * facts.run_ns;

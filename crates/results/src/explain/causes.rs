@@ -25,7 +25,7 @@ const LOW_RTTS: f64 = 0.25;
 /// A cause, and its share of the time that slow flows lost.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cause {
-    /// Which causes are one.
+    /// Causes with the same key are one.
     key: (Class, usize),
     pub(super) share: f64,
     /// Links concerned, with their shares.
@@ -56,13 +56,13 @@ enum Class {
 }
 
 impl Cause {
-    /// Whether something is broken, or slower than it should be.
+    /// Something is broken, or slower than it should be.
     fn is_fault(&self) -> bool {
         matches!(self.key.0, Class::Fault | Class::SlowLink | Class::Storm)
     }
 }
 
-/// What held the flows of an account up, most first.
+/// The causes of what held the flows of an account up, most first.
 pub(super) fn causes(facts: &Facts, account: &Account) -> Vec<Cause> {
     let mut causes: Vec<Cause> = Vec::new();
     for &(held, share) in &account.shares {
@@ -146,7 +146,7 @@ impl Namer<'_> {
         self.facts.links[link].name()
     }
 
-    /// How busy a link was, and its queue.
+    /// The utilisation of a link and its queue, in words.
     fn state(&self, link: usize) -> String {
         let at = &self.facts.links[link];
         let queue = match at.max_queue_bytes {

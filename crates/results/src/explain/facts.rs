@@ -66,7 +66,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Whether it has a host at one end.
+    /// The link has a host at one end.
     pub(super) fn is_of_host(&self) -> bool {
         self.tier == 0 && self.direction != Direction::Level
     }
@@ -95,7 +95,7 @@ impl Link {
     }
 }
 
-/// What a flow spent time on.
+/// A part of the time of a flow.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) kind: WaitKind,
@@ -270,7 +270,7 @@ impl Facts {
         middle(self.links.iter().filter(|link| link.is_from_host()).map(|link| link.rate_bps).collect())
     }
 
-    /// What hosts below a switch could send, over what it can send up: `None` where it has no hosts.
+    /// Rate of the hosts below a switch over that of its links up: `None` where it has no hosts.
     pub(super) fn oversubscription(&self, switch: u32) -> Option<f64> {
         let sum = |of: &dyn Fn(&Link) -> bool| {
             self.links.iter().filter(|link| of(link)).map(|link| link.rate_bps).sum::<f64>()
@@ -288,7 +288,7 @@ impl Facts {
         (2.0 * latency).max(1_000.0)
     }
 
-    /// What a host has under way in half a round trip at its rate.
+    /// Bytes that a host has under way in half a round trip at its rate.
     pub(super) fn under_way_bytes(&self) -> f64 {
         0.5 * self.round_trip_ns() * self.host_rate_bps() / 8e9
     }

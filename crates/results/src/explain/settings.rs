@@ -1,4 +1,4 @@
-//! What a scenario says of itself, as far as it can be a cause: its faults, and limits of switches, schemes and hosts.
+//! The settings of a scenario that can be a cause: its faults, and limits of switches, schemes and hosts.
 
 use pathweave_units::{Bytes, Duration, Rate};
 use toml::{Table, Value};
@@ -23,7 +23,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// Whether it concerns the cable between these two nodes.
+    /// The fault concerns the cable between these two nodes.
     pub(super) fn is_on(&self, from: &str, to: &str) -> bool {
         let ends =
             |a: &str, b: &str| self.on.strip_prefix(a).and_then(|rest| rest.strip_prefix('-')) == Some(b);
@@ -33,7 +33,7 @@ impl Fault {
         }
     }
 
-    /// What it makes of what it is on.
+    /// The word for what the fault does to its link.
     pub(super) fn name(&self) -> &str {
         match self.kind.as_str() {
             "link-rate" => "slow link",
@@ -47,7 +47,7 @@ impl Fault {
         }
     }
 
-    /// Whether it holds a link down, again and again or once.
+    /// The fault holds a link down, again and again or once.
     pub(super) fn takes_down(&self) -> bool {
         matches!(self.kind.as_str(), "link-down" | "link-flap" | "switch-down")
     }

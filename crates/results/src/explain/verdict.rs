@@ -1,4 +1,4 @@
-//! What limited a run, in a sentence.
+//! The sentence that says what limited a run.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const LOST: f64 = 0.1;
 const RULES: f64 = 0.5;
 /// A link is far longer than others that packets spend so many times as long on as on the one in the middle.
 const FAR: f64 = 5.0;
-/// What is told of where time went, at most.
+/// Most places that are told of where time went.
 const TOLD: usize = 5;
 
 impl Run {
@@ -69,7 +69,7 @@ impl Run {
         }
     }
 
-    /// What the network did to flows, each with its share of `share`.
+    /// The causes in the network, each with its share of `share`.
     fn of_network(&self, tail: f64, share: f64) -> Vec<(f64, String)> {
         let account = Account::new(&self.facts, tail);
         let mut causes: Vec<(f64, String)> = causes(&self.facts, &account)
@@ -109,7 +109,7 @@ impl Run {
         }
     }
 
-    /// Where nobody looked what flows waited for: the busiest link.
+    /// The busiest link, for runs in which nobody looked what flows waited for.
     fn by_links(&self) -> String {
         let links = &self.facts.links;
         let busiest = (0..links.len()).max_by(|&a, &b| links[a].busy.total_cmp(&links[b].busy));
@@ -119,7 +119,7 @@ impl Run {
         named.unwrap_or_default()
     }
 
-    /// Where latency rules, not rates: of messages at their ideal. With the link that is far longer than others, if there is one,
+    /// The verdict that latency rules, not rates, of messages at their ideal. With the link that is far longer than others, if there is one,
     /// and its share of the time on links.
     fn latency(&self, paths: &Paths) -> Option<(String, Option<(usize, f64)>)> {
         let share = self.latency_share()?;
@@ -187,7 +187,7 @@ impl Run {
         causes.into_iter().next().filter(|_| slow).map(|cause| cause.words)
     }
 
-    /// Where the slowest flows spent their time.
+    /// The time of the slowest flows by place.
     pub(super) fn spent(&self) -> Option<Finding> {
         let flows = &self.facts.flows;
         let some = &flows[..flows.len().min(flows.len().div_ceil(10).max(16))];

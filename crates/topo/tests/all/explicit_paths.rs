@@ -263,7 +263,7 @@ fn paths_leave_by_the_ports_of_a_host_in_turn() {
         let sets = PathSets::build(&config, &topology, Path::new("."), Wanted::All).unwrap();
         let paths = |src, dst| {
             let links = sets.links(&topology, HostId(src), HostId(dst));
-            let names = |links: Vec<pathweave_topo::LinkId>| {
+            let names = |links: Vec<LinkId>| {
                 let ends = links.iter().map(|link| (topology.link(*link).a, topology.link(*link).b));
                 ends.map(|(a, b)| format!("{}{}", topology.node_name(a), topology.node_name(b)))
                     .collect::<Vec<_>>()

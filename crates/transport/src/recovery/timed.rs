@@ -44,16 +44,16 @@ pub(crate) struct Oldest {
     pub(crate) standing: Standing,
 }
 
-/// What an answer says of what left before its probe on its path and is not acknowledged.
+/// The meaning of an answer for what left before its probe on its path and is not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answers {
-    /// That it is lost.
+    /// It is lost.
     Prove,
-    /// That something has overtaken it.
+    /// Something has overtaken it.
     Overtake,
 }
 
-/// What is known of a packet in flight.
+/// The state of a packet in flight, as the sender knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// Nothing that left after it has arrived.
@@ -64,7 +64,7 @@ pub(crate) enum Standing {
     Asked,
 }
 
-/// When an overtaken packet is asked for, and when it is lost.
+/// The times at which an overtaken packet is asked for and is lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rule {
     pub(crate) patience: Duration,
@@ -73,7 +73,7 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// How long until something happens to it.
+    /// Time until it is asked for, or lost.
     fn wait(&self, is_asked: bool) -> Duration {
         if is_asked { self.lost_after } else { self.patience }
     }
@@ -138,7 +138,7 @@ impl Sender {
         None
     }
 
-    /// Whether probes may leave on another path than the packet they follow: not where order proves losses.
+    /// Probes may leave on another path than the packet they follow: not where order proves losses.
     pub(crate) fn may_ask_on_others(&self) -> bool {
         !self.proves_by_order()
     }
@@ -182,7 +182,7 @@ impl Sender {
         self.order.asked(self.order.end_tx().wrapping_sub(1));
     }
 
-    /// Whether this answers a probe. What left before it has been overtaken; where answers prove it, what left on its
+    /// Takes in an answer to a probe; false if it is none. What left before the probe has been overtaken; where answers prove it, what left on its
     /// path is lost.
     pub(crate) fn answered(
         &mut self,
@@ -209,7 +209,7 @@ impl Sender {
         true
     }
 
-    /// Whether the path of a packet is silent: it was followed by a probe that has not been answered.
+    /// The path of a packet is silent: it was followed by a probe that has not been answered.
     pub(crate) fn is_silent(&self, slot: &Slot) -> bool {
         self.order.is_silent(slot.tx, slot.path)
     }

@@ -7,7 +7,7 @@ use pathweave_units::{Duration, PathId, Time};
 use super::SendStream;
 use crate::recovery::timed::{Answers, Rule, Standing, pause};
 
-/// What it means that patience is at its end.
+/// The meaning of an end of patience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Packets that were overtaken are lost.
@@ -33,7 +33,7 @@ const OTHERS: usize = 2;
 /// The longest silence is at least that of two probes: of one patience, and of two.
 const LEAST_PATIENCES: u64 = 3;
 
-/// What keeps a packet that is to be sent again from leaving.
+/// The reason why a packet that is to be sent again does not leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeldBy {
     /// Nothing, or not for long: its turn comes, or its time.
@@ -45,7 +45,7 @@ pub(crate) enum HeldBy {
 }
 
 impl SendStream {
-    /// Whether losses are found by time.
+    /// Losses are found by time.
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
         self.recovery.is_timed()
@@ -68,19 +68,19 @@ impl SendStream {
         self.timer_base = now;
     }
 
-    /// How long a packet may say nothing.
+    /// Time that a packet may say nothing.
     #[inline]
     fn patience(&self) -> Duration {
         self.timing.patience(self.slack, self.timeout)
     }
 
-    /// How long nothing at all may be heard, of probes neither, before that counts as a timeout: as configured, but no sooner
+    /// Time in which nothing at all may be heard, of probes neither, before that counts as a timeout: as configured, but no sooner
     /// than the second probe would leave.
     fn longest_silence(&self) -> Duration {
         self.rto.timeout.max(self.patience() * LEAST_PATIENCES)
     }
 
-    /// How often patience ends until the longest silence is over, each time after twice as long.
+    /// Ends of patience until the longest silence is over, each time after twice as long.
     fn silences_to_a_timeout(&self) -> u32 {
         let patiences = self.longest_silence().as_ps().div_ceil(self.patience().as_ps().max(1));
         patiences.saturating_add(1).checked_next_power_of_two().map_or(u64::BITS, u64::trailing_zeros)
@@ -145,14 +145,14 @@ impl SendStream {
         is_own
     }
 
-    /// What happens to overtaken packets, and when.
+    /// The times at which overtaken packets are asked for and lost.
     #[inline]
     fn rule(&self) -> Rule {
         let patience = self.patience();
         Rule { patience, lost_after: self.slack.lost_after(patience) }
     }
 
-    /// When the oldest packet is lost, or is to be asked for.
+    /// The time at which the oldest packet is lost, or is to be asked for.
     pub(super) fn end_of_patience(&mut self) -> Option<Time> {
         let oldest = self.recovery.timed()?.oldest(&self.flight)?;
         let Rule { patience, lost_after } = self.rule();
