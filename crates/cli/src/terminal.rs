@@ -1,5 +1,6 @@
 //! Standard output and standard error. The only place that writes to them.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use pathweave_scenario::Style;
@@ -11,7 +12,7 @@ use crate::options::Colour;
 /// written for another reason, the program says so and ends.
 pub(crate) fn out(text: &str) {
     let mut stdout = io::stdout().lock();
-    let Err(why) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) else { return };
+    let Err(why) = stdout.write_all(harmless(text).as_bytes()).and_then(|()| stdout.flush()) else { return };
     if why.kind() == io::ErrorKind::BrokenPipe {
         std::process::exit(0);
     }
@@ -21,7 +22,43 @@ pub(crate) fn out(text: &str) {
 
 /// Writes a line to standard error. There is nowhere left to complain if that fails.
 pub(crate) fn note(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", harmless(line));
+}
+
+/// `text` without what would control a terminal: names of files and words of peers are in it. Lines, tabs and colours stay; a picture
+/// (U+2400 and up) stands for any other control character.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let controls = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(controls) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let colour = colour_len(rest);
+        let (taken, shown) = match (colour, c) {
+            (Some(len), _) => (len, None),
+            (None, '\u{7f}') => (1, Some('\u{2421}')),
+            (None, c) if controls(c) => (
+                c.len_utf8(),
+                Some(char::from_u32(0x2400 + c as u32).filter(|_| c < ' ').unwrap_or('\u{fffd}')),
+            ),
+            (None, c) => (c.len_utf8(), None),
+        };
+        match shown {
+            Some(picture) => out.push(picture),
+            None => out.push_str(&rest[..taken]),
+        }
+        rest = &rest[taken..];
+    }
+    Cow::Owned(out)
+}
+
+/// Bytes of the sequence at the beginning of `text` that sets colours (ECMA-48, SGR), if there is one.
+fn colour_len(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\u{1b}[")?;
+    let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    numbers[end..].starts_with('m').then_some(2 + end + 1)
 }
 
 /// Columns of what is printed for people.
@@ -57,4 +94,21 @@ pub(crate) fn error_style(colour: Colour) -> Style {
         }
     };
     if coloured { Style::Coloured } else { Style::Plain }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_printed_controls_the_terminal() {
+        assert_eq!(
+            harmless("a\tb\n\u{e9} \u{1b}[1;31mred\u{1b}[0m"),
+            "a\tb\n\u{e9} \u{1b}[1;31mred\u{1b}[0m"
+        );
+        // A title, a move of the cursor, a bell, a line that is written over, DEL, and one of the second set.
+        assert_eq!(harmless("\u{1b}]0;x\u{7}"), "\u{241b}]0;x\u{2407}");
+        assert_eq!(harmless("\u{1b}[2Ja\rb\u{7f}\u{9b}"), "\u{241b}[2Ja\u{240d}b\u{2421}\u{fffd}");
+        assert_eq!(harmless("\u{1b}["), "\u{241b}[");
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use aws_lc_rs::hmac;
@@ -76,6 +76,18 @@ pub enum KeyError {
         mode: u32,
         /// Who may do what.
         who: &'static str,
+    },
+    /// It belongs to somebody else, who may change it.
+    #[error(
+        "cluster key file {path} belongs to user {owner}, who may change it; expected user {expected} or 0: chown {expected} {path}"
+    )]
+    Owner {
+        /// The file.
+        path: PathBuf,
+        /// User that it belongs to.
+        owner: u32,
+        /// User of this process.
+        expected: u32,
     },
     /// The text is not a key.
     #[error("cluster key file {path}: {source}")]
@@ -264,6 +276,8 @@ fn check_permissions(path: &Path, metadata: &Metadata) -> Result<(), KeyError> {
     if !metadata.is_file() {
         return Err(KeyError::NotAFile { path: path.into() });
     }
+    let user = rustix::process::geteuid().as_raw();
+    check_owner(path, metadata.uid(), user)?;
     let mode = metadata.permissions().mode() & 0o777;
     let who = match mode {
         _ if mode & 0o004 != 0 => "everybody may read it",
@@ -272,6 +286,14 @@ fn check_permissions(path: &Path, metadata: &Metadata) -> Result<(), KeyError> {
         _ => return Ok(()),
     };
     Err(KeyError::Permissions { path: path.into(), mode, who })
+}
+
+/// The file is of the user of this process, or of root, who may change everything anyway.
+fn check_owner(path: &Path, owner: u32, user: u32) -> Result<(), KeyError> {
+    if owner == user || owner == 0 {
+        return Ok(());
+    }
+    Err(KeyError::Owner { path: path.into(), owner, expected: user })
 }
 
 impl fmt::Debug for ClusterKey {
@@ -370,6 +392,14 @@ mod tests {
             let file = Scratch::with("closed", GOOD.as_bytes(), mode);
             assert!(ClusterKey::read(&file.0).is_ok(), "{mode:o}");
         }
+    }
+
+    #[test]
+    fn files_of_others_are_refused() {
+        let path = Path::new("cluster.key");
+        assert!(check_owner(path, 1_000, 1_000).is_ok() && check_owner(path, 0, 1_000).is_ok());
+        let error = check_owner(path, 12_345, 0).unwrap_err().to_string();
+        assert!(error.contains("cluster.key belongs to user 12345") && error.contains("chown 0"), "{error}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tokio_io_timeout::TimeoutStream;
 
 use super::body::Content;
 use super::index::Index;
@@ -33,13 +34,21 @@ const INDEX: &str = "/.index.json";
 const FETCH_SITE: &str = "sec-fetch-site";
 /// Connections at a time; further ones wait.
 const MOST_CONNECTIONS: usize = 64;
-/// A client that says nothing for as long is cut off.
+/// A client that says nothing, or takes nothing, for as long is cut off.
 const PATIENCE: Wall = Wall::from_secs(10);
 /// How often Ctrl-C is looked for.
 const TICK: Wall = Wall::from_millis(100);
+const HTML: &str = "text/html; charset=utf-8";
 /// What the page may do: talk to us, and run what is in it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// What a page that lies in a folder may do: show what is in it, in an origin of its own. It may be somebody else's, and must not read
+/// what else is served.
+const POLICY_OF_PAGES: &str = "sandbox allow-scripts allow-downloads allow-popups allow-popups-to-escape-sandbox \
+                               allow-top-navigation-by-user-activation; default-src 'none'; style-src 'unsafe-inline'; \
+                               script-src 'unsafe-inline'; img-src data: blob:; font-src data:; base-uri 'none'; \
+                               form-action 'none'; frame-ancestors 'none'";
 
 /// What is served.
 struct Site {
@@ -88,8 +97,10 @@ async fn accept(listener: TcpListener, site: &Arc<Site>, interrupt: &Interrupt) 
             });
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+            let mut stream = TimeoutStream::new(stream);
+            stream.set_write_timeout(Some(PATIENCE));
             // A client that breaks off is no mistake of ours.
-            let _ = http.serve_connection(TokioIo::new(stream), answer).await;
+            let _ = http.serve_connection(TokioIo::new(Box::pin(stream)), answer).await;
             drop(place);
         });
     }
@@ -111,7 +122,7 @@ impl Site {
         }
         match request.uri().path() {
             "/" => {
-                let mut answer = with_type(Content::text(PAGE), "text/html; charset=utf-8");
+                let mut answer = with_type(Content::text(PAGE), HTML);
                 let policy = HeaderValue::from_static(POLICY);
                 answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
                 answer
@@ -133,7 +144,7 @@ impl Site {
     fn remade(&self, path: &str) -> Answer {
         let folder = path.strip_suffix("/report.html").and_then(|folder| resolve(&self.root, folder));
         match folder.and_then(|folder| self.remade.report(&folder)) {
-            Some(Ok(page)) => with_type(Content::text(page), "text/html; charset=utf-8"),
+            Some(Ok(page)) => with_type(Content::text(page), HTML),
             Some(Err(why)) => {
                 let mut answer = with_type(Content::text(why), "text/plain; charset=utf-8");
                 *answer.status_mut() = StatusCode::CONFLICT;
@@ -179,7 +190,7 @@ fn file(path: &Path) -> Answer {
 
 fn type_of(path: &Path) -> &'static str {
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("html") => "text/html; charset=utf-8",
+        Some("html") => HTML,
         Some("json") => "application/json",
         Some("svg") => "image/svg+xml",
         Some("png") => "image/png",
@@ -194,6 +205,7 @@ fn with_type(content: Content, kind: &'static str) -> Answer {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY_OF_PAGES));
     answer
 }
 

@@ -132,6 +132,8 @@ fn an_index_and_its_reports_are_served_and_nothing_else() {
     let (status, head, body) = view.ask("HEAD", "/a%20run/report.html", &view.address);
     assert_eq!((status, body.as_str()), (200, ""));
     assert!(head.contains(&format!("content-length: {}", report.len())), "{head}");
+    // It may be somebody else's: it must not read the index.
+    assert!(head.contains("content-security-policy: sandbox allow-scripts"), "{head}");
 
     for method in ["POST", "PUT", "DELETE"] {
         let (status, head, _) = view.ask(method, "/", &view.address);
@@ -283,4 +285,22 @@ fn a_sweep_removes_what_a_killed_one_told() {
     assert_eq!(done.code, 0, "{}", done.err);
     assert!(!names(&lab.path("results/sweep")).iter().any(|name| name.contains("progress")));
     assert_eq!(view.index()["live"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn clients_that_read_nothing_are_cut_off() {
+    let lab = Lab::new();
+    fs::create_dir_all(lab.path("results/x")).unwrap();
+    fs::File::create(lab.path("results/x/big.bin")).unwrap().set_len(1 << 28).unwrap();
+    let view = View::of(&lab);
+    let request = format!("GET /x/big.bin HTTP/1.1\r\nHost: {}\r\n\r\n", view.address);
+    // As many as are served at a time. Nobody reads.
+    let silent = (0..64).map(|_| {
+        let mut stream = TcpStream::connect(&view.address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    });
+    let silent: Vec<TcpStream> = silent.collect();
+    assert_eq!(view.get("/").0, 200);
+    drop(silent);
 }

@@ -39,12 +39,13 @@ fn number(out: &mut impl Write, value: Option<impl std::fmt::Display>) -> io::Re
     value.map_or(Ok(()), |value| write!(out, "{value}"))
 }
 
-/// A text that may hold a comma, a quote or a line break.
+/// A text that may hold a comma, a quote or a line break. One that spreadsheets would take for a formula gets an apostrophe.
 fn quoted(text: &str) -> String {
+    let plain = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
+        format!("\"{plain}{}\"", text.replace('"', "\"\""))
     } else {
-        text.to_owned()
+        format!("{plain}{text}")
     }
 }
 
@@ -52,6 +53,13 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::records::{FlowRecord, FlowStatus};
+
+    #[test]
+    fn no_text_is_a_formula() {
+        assert_eq!(quoted("=HYPERLINK(1)"), "'=HYPERLINK(1)");
+        assert_eq!(quoted("-1,2"), "\"'-1,2\"");
+        assert_eq!([quoted("a=b"), quoted("rps"), quoted("")], ["a=b", "rps", ""]);
+    }
 
     #[test]
     fn values_stand_under_their_names() {
