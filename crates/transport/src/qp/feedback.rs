@@ -279,6 +279,9 @@ impl<P: Policy> Qp<P> {
             // A path that does not even answer a probe has more wrong with it than a packet lost.
             let is_silent = self.send.recovery.timed().is_some_and(|timed| timed.is_silent(&slot));
             let kind = if is_silent { FeedbackKind::Timeout } else { kind };
+            if self.has_credit() {
+                self.take_back(slot.wire_bytes, common);
+            }
             self.feedback(now, kind, psn, &slot, None, common);
         }
         // Its room is used again.
