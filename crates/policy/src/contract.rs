@@ -124,8 +124,9 @@ pub enum FeedbackKind {
     /// The acknowledgement of a packet that another one has told of before: a measurement of its path, and nothing else.
     /// Only under [`Recovery::PathOrder`](crate::Recovery::PathOrder), which listens to each path by itself.
     Echo,
-    /// An arrival that is no news of its packet: a copy, the original after its copy, or one that another acknowledgement told
-    /// of before. `path`, `rtt` and `one_way_ps` are those of the arrival.
+    /// An arrival that is no news of its packet: a copy that the policy asked for, the original after it was sent again or copied, or
+    /// one that another acknowledgement told of before. `path`, `rtt` and `one_way_ps` are those of the arrival. Nothing is told of
+    /// the copies that a network makes.
     Heard {
         /// It was marked Congestion Experienced.
         marked: bool,

@@ -233,6 +233,18 @@ impl Control {
         }
     }
 
+    /// The stamp that its answer echoes; `None` where it has none, or asks nothing.
+    pub const fn asked_at(&self) -> Option<Time> {
+        match *self {
+            Control::Probe { sent_at } | Control::Notice { sent_at, .. } => Some(sent_at),
+            Control::ProbeReply { .. }
+            | Control::NoticeReply { .. }
+            | Control::EdgeEcho { .. }
+            | Control::Pull { .. }
+            | Control::PullRequest { .. } => None,
+        }
+    }
+
     /// What its stamps measure.
     pub const fn measures(&self) -> Measures {
         match *self {

@@ -7,6 +7,7 @@ use pathweave_wire::{Body, Control as Packet, ControlKind, Datagram, Ecn, Operat
 use super::connection::Phase;
 use super::control::{self, Control};
 use super::transmit::{PACKETS_AN_ANSWER, is_own};
+use super::watch::Verdict;
 use super::{Core, connection::Connection};
 use crate::event_loop::{Service, Whence};
 use crate::secure::{Kind, kind_of};
@@ -182,14 +183,15 @@ impl Core {
         if sent_at > now {
             return None;
         }
-        probe.note(now - sent_at);
-        connection.dead = (0, 0);
+        let verdict = probe.note(now, sent_at);
         let (qp, host) = (connection.qp, connection.host());
-        let policy = self.endpoint.policy(qp)?;
-        let down = policy.paths().get(segment.path.index())?.state == PathState::Down;
-        if down {
-            let views = policy.views(Some((segment.path, PathState::Up)));
-            let _ = self.endpoint.set_paths(now, qp, &views);
+        if verdict == Verdict::Lives {
+            connection.dead = (0, 0);
+            let policy = self.endpoint.policy(qp)?;
+            if policy.paths().get(segment.path.index())?.state == PathState::Down {
+                let views = policy.views(Some((segment.path, PathState::Up)));
+                let _ = self.endpoint.set_paths(now, qp, &views);
+            }
         }
         let counts = self.endpoint.order_counters(qp);
         if counts.is_some_and(|counts| counts.controls_sent[ControlKind::Probe] > 0) {

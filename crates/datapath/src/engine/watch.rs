@@ -110,15 +110,32 @@ pub(crate) struct PathProbe {
     pub(crate) latest: Duration,
     /// The shortest of all.
     pub(crate) shortest: Duration,
+    /// The instant at which the newest probe that was answered had left.
+    newest: Time,
 }
 
 impl PathProbe {
-    /// Takes note of a round-trip time.
-    pub(crate) fn note(&mut self, rtt: Duration) {
+    /// Takes note of an answer to a probe that left at `sent_at`. An answer that is no newer than the last is a copy, or was
+    /// overtaken. Such an answer says nothing of the path as it is now.
+    pub(crate) fn note(&mut self, now: Time, sent_at: Time) -> Verdict {
+        if self.replies > 0 && sent_at <= self.newest {
+            return Verdict::Old;
+        }
+        let rtt = now.saturating_since(sent_at);
         self.replies += 1;
-        self.latest = rtt;
+        (self.latest, self.newest) = (rtt, sent_at);
         self.shortest = if self.replies == 1 { rtt } else { self.shortest.min(rtt) };
+        Verdict::Lives
     }
+}
+
+/// The meaning of an answer to a probe for its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The path lived when the newest probe so far left.
+    Lives,
+    /// The answer says nothing new.
+    Old,
 }
 
 /// A scheme's policy, watched.
@@ -426,6 +443,20 @@ mod tests {
         };
         let scheme = (find_scheme("rps-nocc").expect("a scheme").make)();
         Watched::new(scheme.policy.build(&env, rng), PATHS, Duration::from_us(50), Deaths::default())
+    }
+
+    /// A copy of an answer, or one that was overtaken, neither measures its path nor says that it lives.
+    #[test]
+    fn the_newest_answer_counts_once() {
+        let mut probe = PathProbe::default();
+        let mut note = |now_us, sent_us| {
+            let verdict = probe.note(Time::from_us(now_us), Time::from_us(sent_us));
+            (verdict, probe.replies, probe.latest)
+        };
+        assert_eq!(note(300, 100), (Verdict::Lives, 1, Duration::from_us(200)));
+        assert_eq!(note(5_000, 100), (Verdict::Old, 1, Duration::from_us(200)));
+        assert_eq!(note(5_000, 90), (Verdict::Old, 1, Duration::from_us(200)));
+        assert_eq!(note(5_500, 5_400), (Verdict::Lives, 2, Duration::from_us(100)));
     }
 
     fn sent(path: u16, psn: u64) -> Sent {

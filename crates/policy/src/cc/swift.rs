@@ -330,13 +330,13 @@ impl Swift {
         let reset = self.timeouts >= RESET_TIMEOUTS;
         self.shrink(now, if reset { self.params.min / self.cwnd } else { 1.0 - self.params.max_decrease });
     }
-    fn on_ack(&mut self, now: Time, rtt: Duration, backlogged: bool) {
+    fn on_ack(&mut self, now: Time, rtt: Duration, is_used: bool) {
         self.timeouts = 0;
         self.rtt = (rtt.as_ps() as f64).max(1.0);
         let (target, p) = (self.target(), self.params);
         if self.rtt < target {
             // A window that is not used is not known to be right.
-            if backlogged {
+            if is_used {
                 self.cwnd += if self.cwnd >= 1.0 { p.increase / self.cwnd } else { p.increase };
             }
         } else {
@@ -369,9 +369,12 @@ impl CongestionControl for Swift {
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
         match feedback.kind {
-            FeedbackKind::Ack { timed: true, .. } | FeedbackKind::Midway => {
-                self.on_ack(now, feedback.rtt, feedback.backlogged);
+            // Every packet uses a window below one packet whole. A sender that waits for an answer has nothing else to send then: without
+            // this growth it would stay at the pace of the smallest window for ever.
+            FeedbackKind::Ack { timed: true, .. } => {
+                self.on_ack(now, feedback.rtt, feedback.backlogged || self.cwnd < 1.0);
             }
+            FeedbackKind::Midway => self.on_ack(now, feedback.rtt, feedback.backlogged),
             FeedbackKind::Lost | FeedbackKind::Trimmed { .. } => {
                 self.shrink(now, 1.0 - self.params.max_decrease);
             }
@@ -659,5 +662,28 @@ mod tests {
         };
         swift.on_sent(now, &sent, &mut Host::new(1).cx());
         assert_eq!(swift.permit(now, &want(0), &mut Host::new(1).cx()), Permit::At(Time::from_us(130))); // 20 us / 0.25
+    }
+
+    /// A ping-pong: nothing waits when an answer comes. From 0.25 packets a quarter more makes none; a whole packet more does.
+    #[test]
+    fn a_window_below_a_packet_grows_though_nothing_waits() {
+        let mut swift = swift();
+        let idle = |kind| Feedback { rtt: Duration::from_us(10), backlogged: false, ..feedback(kind) };
+        let answer = idle(FeedbackKind::Ack { timed: true, marked: false });
+        let mut tell = |told: &Feedback| {
+            swift.on_feedback(Time::from_us(500), told, &mut Host::new(1).cx());
+            swift.window_packets()
+        };
+        let full = tell(&idle(FeedbackKind::Midway));
+        assert_eq!(tell(&answer), full);
+        let mut swift = self::swift();
+        (swift.cwnd, swift.next_send) = (0.25, Time::from_us(900));
+        let mut tell = |told: &Feedback| {
+            swift.on_feedback(Time::from_us(500), told, &mut Host::new(1).cx());
+            (swift.window_packets(), swift.next_send)
+        };
+        assert_eq!(tell(&idle(FeedbackKind::Midway)), (0.25, Time::from_us(900)), "it acknowledges nothing");
+        assert_eq!(tell(&answer), (1.25, Time::from_us(500)));
+        assert_eq!(tell(&answer), (1.25, Time::from_us(500)), "more than a packet, and not used");
     }
 }

@@ -66,6 +66,19 @@ impl Spender {
         self.path = path;
     }
 
+    /// A packet is lost, and no header of it has arrived. Where grants are for arrivals, none will come for this packet, so its
+    /// credit is given back. Otherwise each loss would leave one packet less under way for good.
+    pub(crate) fn lost(&mut self, wire_bytes: u32) {
+        if self.terms.config.demand == Demand::Arrivals {
+            self.earn(self.terms.cost_of(wire_bytes));
+        }
+    }
+
+    fn earn(&mut self, bytes: i64) {
+        let most = i64::try_from(self.terms.window_bytes).unwrap_or(i64::MAX);
+        self.credit = self.credit.saturating_add(bytes).min(most);
+    }
+
     /// The receiver was heard of: what has not left of the first window may not leave any more.
     pub(crate) fn heard(&mut self, now: Time) {
         self.heard_at = now;
@@ -80,9 +93,7 @@ impl Spender {
         let granted = number.quanta(self.granted);
         let Some(quanta) = granted.checked_sub(self.granted).filter(|&quanta| quanta > 0) else { return };
         self.requests = 0;
-        let most = i64::try_from(self.terms.window_bytes).unwrap_or(i64::MAX);
-        let more = quanta.saturating_mul(self.terms.quantum_bytes.into()).min(i64::MAX as u64) as i64;
-        self.credit = self.credit.saturating_add(more).min(most);
+        self.earn(quanta.saturating_mul(self.terms.quantum_bytes.into()).min(i64::MAX as u64) as i64);
         self.granted = granted;
     }
 
@@ -200,6 +211,22 @@ mod tests {
             225_000 - 4_150,
             "a packet of any size costs one, and the rest may leave"
         );
+    }
+
+    /// Of NDP's packets each that arrives brings the next; what is lost brings none. Others count what is missing.
+    #[test]
+    fn what_is_lost_costs_nothing_where_grants_are_for_arrivals() {
+        for (config, left) in
+            [(CreditConfig::ndp(), 225_000 - 4_150), (CreditConfig::rccc(), 225_000 - 3 * 4_150)]
+        {
+            let mut spender = spender(config);
+            (0..3).for_each(|_| spender.spend(4_150, PathId(0)));
+            (0..2).for_each(|_| spender.lost(4_150));
+            assert_eq!(spender.credit_bytes(), left);
+        }
+        let mut ndp = spender(CreditConfig::ndp());
+        ndp.lost(4_150);
+        assert_eq!(ndp.credit_bytes(), 225_000, "no more than the window");
     }
 
     #[test]

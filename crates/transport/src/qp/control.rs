@@ -5,10 +5,11 @@ use core::ops::Range;
 
 use pathweave_policy::{ControlFeedback, Outgoing, Policy, PolicyCx, Treatment};
 use pathweave_units::{PathId, Time};
-use pathweave_wire::{Body, Cause, Control, Segment};
+use pathweave_wire::{Body, Cause, Control, Measures, Segment};
 
 use super::Qp;
 use crate::common::Common;
+use crate::send::echoes::{Departure, Echo};
 use crate::transmit::{Class, Transmit};
 
 impl<P: Policy> Qp<P> {
@@ -28,6 +29,9 @@ impl<P: Policy> Qp<P> {
         let wire_bytes = common.config.framing.wire_bytes(&segment);
         let counts = self.order.get_or_insert_default();
         counts.controls_sent[control.kind()] += 1;
+        if let Some(sent_at) = control.asked_at() {
+            self.send.flight.also_left(Departure::Question(path), sent_at);
+        }
         let (class, ecn_capable) = match treatment {
             Treatment::AsData => {
                 counts.notices_sent += 1;
@@ -49,6 +53,14 @@ impl<P: Policy> Qp<P> {
             Some(kind) => self.order.as_ref().is_some_and(|counts| counts.controls_sent[kind] > 0),
             None => self.send.flight.next() > 0,
         }
+    }
+
+    /// True if the question was answered before: the network has copied the question or the answer.
+    fn is_answered_again(&mut self, control: &Control, path: PathId) -> bool {
+        let (Some(_), Measures::Path { sent_at, .. }) = (control.question(), control.measures()) else {
+            return false;
+        };
+        self.send.flight.also_echoed(Departure::Question(path), sent_at) == Echo::Again
     }
 
     /// A control packet has arrived. Apart from what data and acknowledgements take, which must stay short.
@@ -86,7 +98,10 @@ impl<P: Policy> Qp<P> {
             self.counters.rare().malformed += 1;
             return;
         };
-        if self.answers_own_probe(now, control, common) || self.answers_question(now, control, path, common) {
+        if self.answers_own_probe(now, control, common)
+            || self.answers_question(now, control, path, common)
+            || self.is_answered_again(control, path)
+        {
             return;
         }
         let inflight_packets = self.send.flight.full_packets(common.mtu_payload(self.num));

@@ -45,6 +45,14 @@ impl<P: Policy> Qp<P> {
         self.tell_wanted(now, common)
     }
 
+    /// A packet of this wire size is lost, and no trim has told of it.
+    #[cold]
+    pub(super) fn take_back(&self, wire_bytes: u16, common: &mut Common) {
+        if let Some((spender, _)) = common.credit_mut().spender_mut(self.num) {
+            spender.lost(wire_bytes.into());
+        }
+    }
+
     /// Whether there is credit for another packet, or no need of any.
     pub(crate) fn can_spend(&self, common: &Common) -> bool {
         common.spender(self.num).is_none_or(Spender::can_send)

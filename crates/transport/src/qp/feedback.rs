@@ -6,9 +6,11 @@ use pathweave_policy::{Feedback, FeedbackKind, Memo, Policy, PolicyCx};
 use pathweave_units::{Duration, PathId, Time, TrimmedAt};
 use pathweave_wire::{Ack, Cause, Missing, Nack, NackReason};
 
+use super::path_order::Known;
 use super::{Health, Qp};
 use crate::common::Common;
 use crate::events::Status;
+use crate::send::echoes::Echo;
 use crate::send::flight::Slot;
 use crate::timers::TimerKind;
 
@@ -72,9 +74,14 @@ impl<P: Policy> Qp<P> {
             self.feedback_on_path(now, kind, path, Duration::ZERO, 0, common);
         }
         if let Some(group) = rings {
-            self.heard_on_path(now, group, path, ack, is_news, common);
+            let known = match (is_news, measured) {
+                (true, _) => Known::Now,
+                (false, true) => Known::Restamped,
+                (false, false) => Known::Before,
+            };
+            self.heard_on_path(now, group, path, ack, known, common);
         } else if !measured {
-            self.heard(now, stamps, ack.marked > 0, common);
+            self.heard(now, trigger, stamps, ack.marked > 0, common);
         }
         if self.send.is_timed() {
             self.find_late(now, common);
@@ -137,18 +144,21 @@ impl<P: Policy> Qp<P> {
         timed
     }
 
-    /// An arrival that was no news of its packet tells of its path all the same.
+    /// An arrival that was no news of its packet tells of its path all the same, unless the network has copied it, or its
+    /// acknowledgement.
     #[cold]
-    fn heard(&mut self, now: Time, stamps: Stamps, marked: bool, common: &mut Common) {
+    fn heard(&mut self, now: Time, trigger: u64, stamps: Stamps, marked: bool, common: &mut Common) {
         // What the other end echoes need not be ours.
-        if stamps.sent_at <= now {
-            let one_way_ps = stamps.one_way_ps();
-            if self.send.is_timed() {
-                self.send.measured(now, stamps.rtt(now));
-            }
-            let kind = FeedbackKind::Heard { marked };
-            self.feedback_on_path(now, kind, stamps.path, stamps.rtt(now), one_way_ps, common);
+        if stamps.sent_at > now
+            || self.send.flight.echoed(trigger, stamps.sent_at, stamps.path) == Echo::Again
+        {
+            return;
         }
+        if self.send.is_timed() {
+            self.send.measured(now, stamps.rtt(now));
+        }
+        let kind = FeedbackKind::Heard { marked };
+        self.feedback_on_path(now, kind, stamps.path, stamps.rtt(now), stamps.one_way_ps(), common);
     }
 
     /// How many packets in flight are told to have arrived.
@@ -182,6 +192,9 @@ impl<P: Policy> Qp<P> {
             .stamps
             .filter(|stamps| psn == arrived.trigger && stamps.path == slot.path)
             .filter(|stamps| stamps.sent_at >= slot.sent_at && stamps.sent_at <= now);
+        if stamps.is_some() {
+            self.send.flight.latest_echoed(psn);
+        }
         self.send.recovery.on_acked(&slot, stamps.is_some() || !slot.retransmitted);
         if let Some(recovery) = self.send.recovery.timed()
             && (stamps.is_some() || !slot.retransmitted && recovery.is_telling(slot.sent_at))
@@ -266,6 +279,9 @@ impl<P: Policy> Qp<P> {
             // A path that does not even answer a probe has more wrong with it than a packet lost.
             let is_silent = self.send.recovery.timed().is_some_and(|timed| timed.is_silent(&slot));
             let kind = if is_silent { FeedbackKind::Timeout } else { kind };
+            if self.has_credit() {
+                self.take_back(slot.wire_bytes, common);
+            }
             self.feedback(now, kind, psn, &slot, None, common);
         }
         // Its room is used again.

@@ -9,6 +9,7 @@ use crate::common::Common;
 use crate::events::{Event, SentPacket};
 use crate::scheduler::Turn;
 use crate::send::Candidate;
+use crate::send::echoes::Departure;
 use crate::timers::TimerKind;
 use crate::transmit::{Class, Gate, Transmit};
 
@@ -205,6 +206,7 @@ impl<P: Policy> Qp<P> {
         counts.extra_wire_bytes += u64::from(wire_bytes);
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         self.policy.on_copy_sent(now, psn, path, wire_bytes, &mut cx);
+        self.send.flight.also_left(Departure::Packet(psn), now);
         self.arm_policy(now, common);
         self.wake(common);
         Transmit {

@@ -9,6 +9,18 @@ use super::{Health, Qp};
 use crate::common::Common;
 use crate::events::Status;
 use crate::recovery::path_order::{Heard, Patience, Suspect, Transmission};
+use crate::send::echoes::Echo;
+
+/// The source from which the policy knows of an acknowledgement's packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// This acknowledgement was the first to tell, and echoes the latest transmission.
+    Now,
+    /// The same holds, but a switch on the way has written the stamp.
+    Restamped,
+    /// Another acknowledgement has told before, or this one echoes an earlier transmission.
+    Before,
+}
 
 impl<P: Policy> Qp<P> {
     /// Finds the rings of a new queue pair.
@@ -36,15 +48,14 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// The acknowledgement of a packet has been taken in, which came back by `path`. `is_news`: it was the first to tell
-    /// of that packet.
+    /// The acknowledgement of a packet has been taken in, which came back by `path`.
     pub(super) fn heard_on_path(
         &mut self,
         now: Time,
         group: u32,
         path: PathId,
         ack: &Ack,
-        is_news: bool,
+        known: Known,
         common: &mut Common,
     ) {
         let stamps = Stamps { sent_at: ack.echo_sent_at, received_at: ack.received_at, path };
@@ -53,10 +64,12 @@ impl<P: Policy> Qp<P> {
         }
         let of = Transmission { sent_at: stamps.sent_at, psn: ack.trigger(), qp: self.num };
         let heard = Heard { of, rtt: stamps.rtt(now), one_way_ps: stamps.one_way_ps() };
-        if let Some(rings) = common.rings_mut() {
-            rings.heard(now, group, path, &heard);
-        }
-        if !is_news {
+        let echo = match known {
+            Known::Now | Known::Restamped => Echo::First,
+            Known::Before => self.send.flight.echoed(of.psn, of.sent_at, path),
+        };
+        let echo = common.rings_mut().map_or(echo, |rings| rings.heard(now, group, path, &heard, echo));
+        if known != Known::Now && echo == Echo::First {
             self.feedback_on_path(now, FeedbackKind::Echo, path, heard.rtt, heard.one_way_ps, common);
         }
     }

@@ -16,6 +16,7 @@ use pathweave_policy::{FeedbackKind, PathRto, Peers, RingScope};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::Nack;
 
+use crate::send::echoes::Echo;
 use crate::send::flight::{Flight, Slot};
 
 /// Timeouts of a path in a row double its time at most so often.
@@ -244,17 +245,24 @@ impl Rings {
     }
 
     /// The acknowledgement of a packet came back by the path it took. What left before it is suspect. Of one that is
-    /// not outstanding (acknowledged twice, or given up) nothing follows.
-    pub(crate) fn heard(&mut self, now: Time, group: u32, path: PathId, heard: &Heard) {
+    /// not outstanding (acknowledged twice, or given up) nothing follows. `echo` is the opinion of its queue pair. The echo of a packet
+    /// that is outstanding is the first in any case. The result is the corrected opinion.
+    pub(crate) fn heard(&mut self, now: Time, group: u32, path: PathId, heard: &Heard, echo: Echo) -> Echo {
         let rings = &mut self.groups[group as usize].rings;
-        let Some(ring) = rings.get_mut(path.index()) else { return };
+        let Some(ring) = rings.get_mut(path.index()) else { return echo };
         ring.heard_at = now;
+        let index = ring.position(&heard.of);
+        if index.is_none() && echo == Echo::Again {
+            return echo;
+        }
         ring.measured = Some((heard.rtt, heard.one_way_ps));
         ring.shortest_rtt = ring.shortest_rtt.min(heard.rtt);
-        let Some(index) = ring.position(&heard.of) else { return };
-        ring.timeouts = 0;
-        let before = ring.outstanding.drain(..=index).take(index);
-        self.suspects.extend(before.map(|of| Suspect { of, kind: FeedbackKind::Lost }));
+        if let Some(index) = index {
+            ring.timeouts = 0;
+            let before = ring.outstanding.drain(..=index).take(index);
+            self.suspects.extend(before.map(|of| Suspect { of, kind: FeedbackKind::Lost }));
+        }
+        Echo::First
     }
 
     /// A path has failed: all that is outstanding on it is suspect.
@@ -340,22 +348,35 @@ mod tests {
     fn what_left_before_on_the_path_is_lost() {
         let (mut rings, group) = four();
         let now = Time::from_us(20);
-        rings.heard(now, group, A, &heard(3));
+        rings.heard(now, group, A, &heard(3), Echo::First);
         assert_eq!(suspects(&mut rings), [(1, Lost), (2, Lost)]);
         // Again, and of one never sent, and of one sent at another time: nothing follows.
-        rings.heard(now, group, A, &heard(3));
-        rings.heard(now, group, A, &heard(9));
+        rings.heard(now, group, A, &heard(3), Echo::First);
+        rings.heard(now, group, A, &heard(9), Echo::First);
         let other = Transmission { sent_at: Time::from_us(5), ..of(4) };
-        rings.heard(now, group, A, &Heard { of: other, ..heard(4) });
-        rings.heard(now, group, PathId(7), &heard(4));
+        rings.heard(now, group, A, &Heard { of: other, ..heard(4) }, Echo::First);
+        rings.heard(now, group, PathId(7), &heard(4), Echo::First);
         assert_eq!(suspects(&mut rings), []);
         assert!(rings.is_watched(group, A, &of(4)) && !rings.is_watched(group, A, &of(3)));
+    }
+
+    /// An acknowledgement of a copy measures nothing, unless its packet is outstanding: the queue pair may not know it any more.
+    #[test]
+    fn only_the_first_echo_measures() {
+        let (mut rings, group) = four();
+        let old = Heard { rtt: Duration::from_us(900), ..heard(9) };
+        assert_eq!(rings.heard(Time::from_us(20), group, A, &old, Echo::Again), Echo::Again);
+        assert_eq!(rings.groups[group as usize].rings[0].measured, None);
+        assert_eq!(rings.heard(Time::from_us(20), group, A, &heard(1), Echo::Again), Echo::First);
+        assert_eq!(rings.heard(Time::from_us(30), group, A, &heard(1), Echo::Again), Echo::Again);
+        let measured = rings.groups[group as usize].rings[0].measured;
+        assert_eq!(measured, Some((Duration::from_us(10), 5_000_000)));
     }
 
     #[test]
     fn the_last_of_a_path_are_found_by_its_timer_and_a_late_acknowledgement_proves_nothing() {
         let (mut rings, group) = four();
-        rings.heard(Time::from_us(20), group, A, &heard(2));
+        rings.heard(Time::from_us(20), group, A, &heard(2), Echo::First);
         suspects(&mut rings);
         // Armed by the first packet for 101 us; something was heard at 20 us.
         let first = rings.next_timer().expect("armed");
@@ -364,7 +385,7 @@ mod tests {
         assert_eq!((suspects(&mut rings).len(), rings.next_timer()), (0, Some(Time::from_us(120))));
         rings.expire(Time::from_us(120), |_| true);
         assert_eq!(suspects(&mut rings), [(3, Timeout), (4, Timeout)]);
-        rings.heard(Time::from_us(130), group, A, &heard(4));
+        rings.heard(Time::from_us(130), group, A, &heard(4), Echo::First);
         assert_eq!((suspects(&mut rings).len(), rings.next_timer()), (0, None));
     }
 
@@ -382,7 +403,7 @@ mod tests {
         for (peers, measured) in [(Peers::Connections, false), (Peers::Hosts, true)] {
             let (mut rings, group) = four();
             assert_eq!(rings.join(RingScope::Host, HostId(1), RULE), group);
-            rings.heard(Time::from_us(20), group, A, &heard(4));
+            rings.heard(Time::from_us(20), group, A, &heard(4), Echo::First);
             rings.leave(group, peers);
             assert!(rings.groups[group as usize].rings[0].measured.is_some(), "one is left");
             rings.leave(group, peers);
@@ -442,7 +463,7 @@ mod tests {
         assert_eq!(suspects(&mut rings).len(), 4);
         rings.sent(group, A, of(200));
         assert_eq!(rings.next_timer(), Some(Time::from_us(400)));
-        rings.heard(Time::from_us(210), group, A, &heard(200));
+        rings.heard(Time::from_us(210), group, A, &heard(200), Echo::First);
         rings.expire(Time::from_us(400), |_| true);
         rings.sent(group, A, of(500));
         assert_eq!(rings.next_timer(), Some(Time::from_us(600)));

@@ -74,6 +74,8 @@ struct Rest {
     runs: VecDeque<(u64, u32)>,
     /// Last time that packets counted as lost because patience ended.
     impatient_at: Time,
+    /// Last time that a timeout counted.
+    silent_at: Time,
     /// Probes of recovery by time that have not been answered.
     probes: Vec<Probe>,
     /// The latest transmission after which a probe was sent because it was late.
@@ -134,6 +136,14 @@ impl Order {
     /// Patience has ended for some.
     pub(super) fn impatient(&mut self, now: Time) {
         self.rest.get_or_insert_default().impatient_at = now;
+    }
+    /// A timeout counts.
+    pub(super) fn silent(&mut self, now: Time) {
+        self.rest.get_or_insert_default().silent_at = now;
+    }
+    /// True if a timeout has counted since then.
+    pub(super) fn was_silent_since(&self, then: Time) -> bool {
+        self.rest.as_ref().is_some_and(|rest| rest.silent_at > then)
     }
     /// A probe leaves on this path, behind all that has left.
     pub(super) fn probe(&mut self, sent_at: Time, path: PathId) {

@@ -103,6 +103,16 @@ impl Sender {
         !self.order.was_impatient_since(sent_at)
     }
 
+    /// A timeout counts.
+    pub(crate) fn timed_out(&mut self, now: Time) {
+        self.order.silent(now);
+    }
+
+    /// True if a timeout has counted since then.
+    pub(crate) fn has_timed_out_since(&self, sent_at: Time) -> bool {
+        self.order.was_silent_since(sent_at)
+    }
+
     /// What was overtaken and has been away for too long is lost; of many, [`AT_ONCE`]. When to look again, if nothing
     /// arrives: at the next packet overtaken that is to be asked for or lost, or after [`pause`].
     pub(crate) fn find_late(

@@ -4,10 +4,12 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use pathweave_policy::Memo;
 use pathweave_units::{PathId, Time};
 
+use super::echoes::{Departure, Echo, Unechoed};
 use crate::bits::BitRing;
 use crate::warm::Warm;
 
@@ -35,6 +37,8 @@ pub(crate) struct Slot {
     pub(crate) wire_bytes: u16,
     pub(crate) state: State,
     pub(crate) retransmitted: bool,
+    /// The meaning of the next echo of this transmission.
+    next_echo: Echo,
 }
 
 /// Bytes of what is kept of a packet.
@@ -50,6 +54,7 @@ const EMPTY: Slot = Slot {
     wire_bytes: 0,
     state: State::Acked,
     retransmitted: false,
+    next_echo: Echo::Again,
 };
 
 /// Slots the ring begins with; it doubles as the window opens and never shrinks. Few, since of many queue pairs each
@@ -73,9 +78,16 @@ pub(crate) struct Flight {
     next_tx: u32,
     /// Packets the receiver takes from the oldest missing one on.
     window: u32,
-    /// PSNs to send again, in this order. Some may have been acknowledged since. Allocated at the first loss.
-    #[expect(clippy::box_collection, reason = "a quarter of the size, beside what every packet touches")]
-    resend: Option<Box<VecDeque<u64>>>,
+    /// Allocated at the first loss, copy or question.
+    rare: Option<Box<Rare>>,
+}
+
+/// State that few queue pairs need, apart from the state that every packet touches.
+#[derive(Debug, Default)]
+struct Rare {
+    /// PSNs to send again, in this order. Some may have been acknowledged since.
+    resend: VecDeque<u64>,
+    unechoed: Unechoed,
 }
 
 impl Flight {
@@ -91,7 +103,7 @@ impl Flight {
             acked: BitRing::new(),
             next_tx: 0,
             window,
-            resend: None,
+            rare: None,
         }
     }
 
@@ -193,7 +205,46 @@ impl Flight {
     }
 
     fn resend(&mut self) -> &mut VecDeque<u64> {
-        self.resend.get_or_insert_default()
+        &mut self.rare.get_or_insert_default().resend
+    }
+
+    /// Something has left that is not in flight, and may be echoed.
+    pub(crate) fn also_left(&mut self, what: Departure, at: Time) {
+        self.rare.get_or_insert_default().unechoed.left(what, at);
+    }
+
+    /// An echo of such a thing.
+    pub(crate) fn also_echoed(&mut self, what: Departure, at: Time) -> Echo {
+        self.rare.as_mut().map_or(Echo::Again, |rare| rare.unechoed.echoed(what, at))
+    }
+
+    /// An echo of the latest transmission of a packet that has just been acknowledged.
+    #[inline]
+    pub(crate) fn latest_echoed(&mut self, psn: u64) {
+        let index = self.index(psn);
+        self.slots[index].next_echo = Echo::Again;
+    }
+
+    /// An echo of the transmission of a packet that left at `sent_at` on `path`. A packet that left longer ago than a window is not
+    /// known any more, unless it counted as lost.
+    #[cold]
+    pub(crate) fn echoed(&mut self, psn: u64, sent_at: Time, path: PathId) -> Echo {
+        let echo = self.also_echoed(Departure::Packet(psn), sent_at);
+        if self.slots_kept().contains(&psn) {
+            let index = self.index(psn);
+            let slot = &mut self.slots[index];
+            // A later stamp was written on the way.
+            if slot.path == path && slot.sent_at <= sent_at {
+                let latest = core::mem::replace(&mut slot.next_echo, Echo::Again);
+                return if echo == Echo::First { echo } else { latest };
+            }
+        }
+        echo
+    }
+
+    /// The packets whose slots are in the ring, those done with included.
+    fn slots_kept(&self) -> Range<u64> {
+        self.next.saturating_sub(self.slots.len() as u64)..self.next
     }
 
     /// A lost packet was sent again or has arrived after all.
@@ -228,8 +279,16 @@ impl Flight {
         let index = self.index(psn);
         let wire_bytes =
             u16::try_from(wire_bytes).expect("a packet has at most MAX_MTU_PAYLOAD bytes and its headers");
-        self.slots[index] =
-            Slot { sent_at, memo, tx, path, wire_bytes, state: State::InFlight, retransmitted };
+        self.slots[index] = Slot {
+            sent_at,
+            memo,
+            tx,
+            path,
+            wire_bytes,
+            state: State::InFlight,
+            retransmitted,
+            next_echo: Echo::First,
+        };
         tx
     }
 
@@ -238,9 +297,9 @@ impl Flight {
         let mut slots = vec![EMPTY; (self.slots.len() * 2).max(FIRST_SLOTS)].into_boxed_slice();
         let mut acked = BitRing::with_room_for(slots.len() as u64);
         let mask = slots.len() - 1;
-        for psn in self.una..self.next {
-            let slot = *self.slot(psn);
-            if slot.state == State::Acked {
+        for psn in self.slots_kept() {
+            let slot = self.slots[self.index(psn)];
+            if psn >= self.una && slot.state == State::Acked {
                 acked.set(psn);
             }
             slots[psn as usize & mask] = slot;
@@ -320,10 +379,12 @@ impl Flight {
         let slot = &mut self.slots[index];
         debug_assert_eq!(slot.state, State::InFlight);
         slot.state = State::Lost;
+        let sent_at = slot.sent_at;
         self.inflight_packets -= 1;
         self.inflight_bytes -= u64::from(slot.wire_bytes);
         self.lost_packets += 1;
         self.resend().push_back(psn);
+        self.also_left(Departure::Packet(psn), sent_at);
     }
 
     /// Whether a packet is in flight.
@@ -362,8 +423,7 @@ impl Flight {
 
     /// The paths of the packets below the oldest unacknowledged one, newest first, as far as they are still in the ring.
     pub(crate) fn acked_paths(&self) -> impl Iterator<Item = PathId> {
-        let oldest = self.next.saturating_sub(self.slots.len() as u64);
-        (oldest..self.una).rev().map(|psn| self.slots[self.index(psn)].path)
+        (self.slots_kept().start..self.una).rev().map(|psn| self.slots[self.index(psn)].path)
     }
 
     /// Forgets every packet; memory is given back.
@@ -385,7 +445,7 @@ impl Flight {
                 State::Lost => {
                     lost += 1;
                     assert_eq!(
-                        self.resend.iter().flat_map(|list| list.iter()).filter(|&&p| p == psn).count(),
+                        self.rare.iter().flat_map(|rare| rare.resend.iter()).filter(|&&p| p == psn).count(),
                         1,
                         "lost PSN {psn} in the queue"
                     );
@@ -426,6 +486,33 @@ mod tests {
         assert_eq!(flight.news(31, 0b11), 0);
         assert_eq!((flight.inflight_packets(), flight.inflight_bytes()), (38, 3_800));
         flight.assert_invariants();
+    }
+
+    /// Packet 1 is told by another acknowledgement; packet 0 is lost and sent again at 9 ns. Each departure is echoed once, also after
+    /// the ring has grown, and none that the ring has no room for.
+    #[test]
+    fn a_departure_is_echoed_once() {
+        let (mut flight, path) = (flight_of(2), PathId(0));
+        let at = Time::from_ns;
+        flight.ack(1);
+        flight.lose(0);
+        flight.sent(0, at(9), path, 100, Memo(0));
+        (2..8).for_each(|psn| _ = flight.sent(psn, at(psn + 10), path, 100, Memo(psn)));
+        flight.ack(0);
+        flight.advance_over_acked();
+        for (psn, sent_at) in [(1, at(1)), (0, Time::ZERO), (0, at(9))] {
+            let echoes = [(); 2].map(|()| flight.echoed(psn, sent_at, path));
+            assert_eq!(echoes, [Echo::First, Echo::Again], "{psn} of {sent_at}");
+        }
+        flight.latest_echoed(2);
+        assert_eq!(flight.echoed(2, at(12), path), Echo::Again);
+        assert_eq!(flight.echoed(5, at(15), PathId(1)), Echo::Again, "of another path");
+        (8..12).for_each(|psn| {
+            flight.ack(psn - 6);
+            flight.advance_over_acked();
+            flight.sent(psn, at(psn + 10), path, 100, Memo(psn));
+        });
+        assert_eq!([3, 4].map(|psn| flight.echoed(psn, at(psn + 10), path)), [Echo::Again, Echo::First]);
     }
 
     #[test]

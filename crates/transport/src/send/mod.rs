@@ -1,6 +1,7 @@
 //! The sending direction of a queue pair: messages, packets in flight, what to send next.
 
 mod claims;
+pub(crate) mod echoes;
 pub(crate) mod flight;
 pub(crate) mod message;
 pub(crate) mod patience;

@@ -54,10 +54,29 @@ impl SendStream {
     /// A packet took so long, as was heard now.
     #[inline]
     pub(crate) fn measured(&mut self, now: Time, took: Duration) {
-        self.timing.measure(took, self.flight.inflight_packets());
+        if took <= self.rto.max_timeout {
+            self.timing.measure(took, self.flight.inflight_packets());
+        } else {
+            self.measured_long(now, took);
+        }
         if self.timeouts > 0 {
             self.lives(now);
         }
+    }
+
+    /// A packet took longer than any timeout. If a timeout has counted while the packet was on its way, it tells how long nothing came
+    /// through, and not how long packets take. Patience must not follow it, or losses of now would be found as late. The first such
+    /// packet still counts, for at most the longest silence: a way that has become so long must be learned in the end.
+    #[cold]
+    fn measured_long(&mut self, now: Time, took: Duration) {
+        let left = Time::from_ps(now.as_ps().saturating_sub(took.as_ps()));
+        let was_silent = self.recovery.timed().is_some_and(|timed| timed.has_timed_out_since(left));
+        let counts = match (was_silent, self.timeouts) {
+            (false, _) => took,
+            (true, 0) => return,
+            (true, _) => took.min(self.longest_silence().max(self.rto.max_timeout)),
+        };
+        self.timing.measure(counts, self.flight.inflight_packets());
     }
 
     /// The other end lives: its silence was that of the packets that are lost, or of a pause. What was doubled for it is not
@@ -207,6 +226,7 @@ impl SendStream {
         }
         let is_waiting = self.flight.lost_packets() > 0;
         if let Some(sender) = self.recovery.timed() {
+            sender.timed_out(now);
             if !is_waiting {
                 // One, one, two, two, three: on a channel that loses half of what it carries, single packets would
                 // double the time until it is ten thousand round trips.

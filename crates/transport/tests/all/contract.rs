@@ -4,13 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pathweave_policy::{AnyPolicy, Leg, PolicyEnv, Repair, Scheme, Service, schemes};
-use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp, SideMessage};
-use pathweave_transport::{
-    Buffer, Class, Endpoint, EndpointConfig, Event, Gate, Op, Opcode, QpConfig, RecvRequest, Status,
-    Transmit, Transport, WorkRequest,
-};
+use pathweave_transport::rd::{RdQp, SideMessage};
+use pathweave_transport::{Class, Endpoint, Gate, RetransmissionConfig, Status, Transmit};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
-use pathweave_wire::{Body, Control, Framing, Segment};
+use pathweave_wire::{Body, Control, Segment};
+
+use crate::services::{Setting, Subject, Told};
 
 const MTU: u16 = 1_024;
 const RATE: Rate = Rate::from_gbps(100);
@@ -24,107 +23,6 @@ const CHANCES: [f64; 3] = [0.03, 0.03, 0.1];
 const MESSAGES: u64 = 60;
 /// A round takes less.
 const LONGEST_ROUND: Duration = Duration::from_ms(2_000);
-
-/// What a service tells, whichever it is.
-enum Told {
-    /// Message number `msg` of the other end is there.
-    Delivered { msg: u64, bytes: u64 },
-    /// A message of this end is done.
-    Completed { wr_id: u64, status: Status },
-}
-
-/// A service as the story sees it: two hosts that know each other.
-trait Subject: Transport + Sized {
-    /// Messages are delivered, and completed, in the order of posting.
-    const IN_ORDER: bool;
-    fn pair(scheme: &Scheme, env: &PolicyEnv, seed: u64) -> ([Self; 2], [QpNum; 2]);
-    fn post(hosts: &mut [Self; 2], qps: [QpNum; 2], now: Time, from: usize, wr_id: u64, len: u64);
-    fn told(event: Self::Event) -> Option<Told>;
-}
-
-impl Subject for Endpoint<AnyPolicy> {
-    const IN_ORDER: bool = true;
-
-    fn pair(scheme: &Scheme, env: &PolicyEnv, seed: u64) -> ([Self; 2], [QpNum; 2]) {
-        let mut hosts = [0, 1].map(|host| {
-            let config = EndpointConfig::new(HostId(host));
-            Endpoint::new(EndpointConfig { mtu_payload: MTU, seed, nic_ports: PORTS, ..config })
-        });
-        let qps = [0, 1].map(|host| {
-            let policy = scheme.policy.build(env, &mut Rng::for_component(seed, "policy", host as u64));
-            let mut qp = QpConfig::new(HostId(1 - host as u32), policy, &[]);
-            (qp.recovery, qp.acks) = (scheme.recovery, scheme.acks);
-            (qp.cnp, qp.reordering) = (scheme.cnp, scheme.reordering);
-            qp.credit = scheme.credit_terms(env, env.line_rate);
-            (qp.rto.timeout, qp.rto.retry_limit) = (Duration::from_us(200), 50);
-            hosts[host].create_qp(Time::ZERO, qp)
-        });
-        hosts[0].connect(qps[0], qps[1]).expect("it was made");
-        hosts[1].connect(qps[1], qps[0]).expect("it was made");
-        (hosts, qps)
-    }
-
-    fn post(hosts: &mut [Self; 2], qps: [QpNum; 2], now: Time, from: usize, wr_id: u64, len: u64) {
-        let to = 1 - from;
-        hosts[to].post_recv(qps[to], RecvRequest { wr_id, buffer: Buffer(0), len }).expect("it works");
-        let request = WorkRequest { wr_id, op: Op::Send, local: Buffer(0), len };
-        hosts[from].post(now, qps[from], request).expect("it works");
-    }
-
-    fn told(event: Event) -> Option<Told> {
-        match event {
-            Event::Delivered { msn, bytes, .. } => Some(Told::Delivered { msg: msn.into(), bytes }),
-            Event::Completion(done) if done.opcode == Opcode::Recv => None,
-            Event::Completion(done) => Some(Told::Completed { wr_id: done.wr_id, status: done.status }),
-            Event::QpError { status, .. } => panic!("the queue pair has failed: {status:?}"),
-            Event::Retransmitted { .. } | Event::TimedOut { .. } => None,
-        }
-    }
-}
-
-fn peer(host: usize) -> PeerId {
-    PeerId { host: HostId(host as u32), qp: QpNum(host as u32 + 1) }
-}
-
-impl Subject for RdQp<AnyPolicy> {
-    const IN_ORDER: bool = false;
-
-    fn pair(scheme: &Scheme, env: &PolicyEnv, seed: u64) -> ([Self; 2], [QpNum; 2]) {
-        let Service::Datagram(behaviour) = scheme.service else { panic!("datagrams") };
-        let hosts = [0, 1].map(|host| {
-            let mut rng = Rng::for_component(seed, "policy", host as u64);
-            let (policy, control) = scheme.datagram_policy(env, &mut rng);
-            let mut qp = RdQp::new(RdConfig {
-                num: peer(host).qp,
-                policy,
-                control,
-                behaviour,
-                mtu_payload: MTU,
-                framing: Framing::Rocev2,
-                paths: env.paths,
-                nic_ports: PORTS,
-                seed,
-                rtt: RTT,
-                nack_delay: Duration::ZERO,
-            });
-            qp.add_peer(Time::ZERO, peer(1 - host), RTT);
-            qp
-        });
-        (hosts, [peer(0).qp, peer(1).qp])
-    }
-
-    fn post(hosts: &mut [Self; 2], _: [QpNum; 2], now: Time, from: usize, wr_id: u64, len: u64) {
-        hosts[from].post(now, peer(1 - from), wr_id, len).expect("room");
-    }
-
-    fn told(event: RdEvent) -> Option<Told> {
-        match event {
-            RdEvent::Delivered { msg, bytes, .. } => Some(Told::Delivered { msg, bytes }),
-            RdEvent::Completion { wr_id, status, .. } => Some(Told::Completed { wr_id, status }),
-            RdEvent::Abandoned { .. } => panic!("nothing is given up"),
-        }
-    }
-}
 
 enum Input {
     Packet(Segment, u64),
@@ -167,7 +65,12 @@ impl<T: Subject> Story<T> {
             measured: Leg::with_rtt(RTT),
             edge: None,
         };
-        let (hosts, qps) = T::pair(scheme, &env, seed);
+        let rto = RetransmissionConfig {
+            timeout: Duration::from_us(200),
+            retry_limit: 50,
+            ..RetransmissionConfig::SHORT
+        };
+        let (hosts, qps) = T::pair(&Setting { scheme, env, nic_ports: PORTS, rto, seed });
         let reliable = !matches!(scheme.service, Service::Datagram(config) if config.repair == Repair::Never);
         Story {
             hosts,

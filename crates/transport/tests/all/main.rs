@@ -12,6 +12,8 @@ mod pair;
 mod path_order;
 mod placement;
 mod properties;
+mod recovers;
+mod services;
 mod shared;
 mod sleek;
 mod timed;

@@ -53,9 +53,12 @@ fn a_paced_sender_keeps_its_pace() {
     assert_eq!(sent, [Time::ZERO, Time::from_us(3), Time::from_us(6)]);
 }
 
+/// Of the copies of it, and of its answers, that the network makes nothing is told.
 #[test]
-fn a_probe_comes_back_with_its_round_trip() {
-    let mut pair = Pair::new(Channel::new(1), 10, |config| {
+fn a_probe_comes_back_once_with_its_round_trip() {
+    let mut channel = Channel::new(1);
+    channel.duplicate = 1.0;
+    let mut pair = Pair::new(channel, 10, |config| {
         config.receive = ReceiveMode::Discard;
         config.policy.probes = 1;
     });
