@@ -122,6 +122,21 @@ impl Raw {
         count
     }
 
+    /// Contents of the packets that have come since the last time.
+    pub(crate) fn contents(&mut self) -> Vec<Vec<u8>> {
+        let (now, mut contents, mut datagram) = (self.now(), vec![], [0; 2_048]);
+        let session = &mut self.established.as_mut().expect("it is connected").session;
+        while let Ok((len, _)) = self.socket.recv_from(&mut datagram) {
+            let frame = &mut datagram[..len];
+            if self.protection == Protection::Insecure {
+                contents.push(frame[..len.saturating_sub(4)].to_vec());
+            } else if let Ok(opened) = session.open(now, frame) {
+                contents.push(frame[opened.body].to_vec());
+            }
+        }
+        contents
+    }
+
     /// Exactly these bytes. A socket that is full loses them.
     pub(crate) fn send_bytes(&self, bytes: &[u8]) {
         let _ = self.socket.send_to(bytes, self.to);
@@ -158,6 +173,13 @@ impl Raw {
         emit_datagram_header(segment, &mut content).ok()?;
         content[layout.header_len + layout.payload_len..].fill(0);
         self.send_content(sequence, &content)
+    }
+
+    /// An Answer to a question about a pair of addresses.
+    pub(crate) fn send_answer(&mut self, pair: u8, secret: u64) {
+        let numbers = [self.other().1.to_be_bytes(), SESSION.0.to_be_bytes()].concat();
+        let content = [&[0xdf, 2, 4, 0][..], &numbers, &[pair, 0, 0, 0], &secret.to_be_bytes()].concat();
+        self.send_content(0, &content);
     }
 
     /// Connection control: 1 is Close, 2 is Closed, and nothing else is anything.
