@@ -58,8 +58,8 @@ fn assert_few(got: &[Vec<usize>], begun: Instant) {
     }
 }
 
-/// It has the key, answers every question it could have been asked by any secret it knows, and acknowledges the data that it
-/// is sent itself, so that nothing seems lost.
+/// It has the key and forges the addresses that it sends from. It answers every question that it could have been asked, with any
+/// secret it knows, and acknowledges the data that it is sent itself, so that nothing seems lost.
 #[test]
 fn a_member_that_answers_for_another_host_gets_it_no_data() {
     let key = ClusterKey::from_bytes([7; 32]);
@@ -67,6 +67,9 @@ fn a_member_that_answers_for_another_host_gets_it_no_data() {
         let server = device(protection, &key);
         let listener = server.listen().unwrap();
         let bystander = Bystander::new(2);
+        // Where a network does not stop forged packets, they come from its addresses.
+        let forged: Vec<UdpSocket> =
+            bystander.addresses().iter().map(|of| UdpSocket::bind((of.ip(), 0)).unwrap()).collect();
         let begun = Instant::now();
         let mut member = Raw::new(server.local_addr(), &key, hello(protection, bystander.addresses()));
         member.connect();
@@ -77,13 +80,15 @@ fn a_member_that_answers_for_another_host_gets_it_no_data() {
         }
         let ((qp, _), mut psn, mut data) = (member.other(), 0, 0);
         while begun.elapsed() < Duration::from_millis(1_500) {
-            for pair in 0..4 {
-                (0..3).for_each(|secret| member.send_answer(pair, secret));
-            }
+            let mut answer = |member: &mut Raw, secret| {
+                for (pair, from) in (0..4).flat_map(|pair| forged.iter().map(move |from| (pair, from))) {
+                    member.send_answer(from, pair, secret);
+                }
+            };
+            (0..3).for_each(|secret| answer(&mut member, secret));
             for content in member.contents() {
                 if let Some(secret) = content.get(16..24).filter(|_| content[..3] == [0xdf, 2, 3]) {
-                    let secret = u64::from_be_bytes(secret.try_into().unwrap());
-                    (0..4).for_each(|pair| member.send_answer(pair, secret));
+                    answer(&mut member, u64::from_be_bytes(secret.try_into().unwrap()));
                 }
                 let Ok(datagram) = Datagram::parse(&content) else { continue };
                 let segment = datagram.segment(psn);

@@ -151,6 +151,12 @@ impl Raw {
     /// `content` with the protection that was agreed on, as a packet of path `path`: what the device gets to see is exactly
     /// that.
     pub(crate) fn send_content(&mut self, path: u16, content: &[u8]) -> Option<Vec<u8>> {
+        let frame = self.sealed(path, content)?;
+        self.send_bytes(&frame);
+        Some(frame)
+    }
+
+    fn sealed(&mut self, path: u16, content: &[u8]) -> Option<Vec<u8>> {
         let session = &mut self.established.as_mut().expect("it is connected").session;
         let frame = if self.protection == Protection::Insecure {
             let crc = datagram_crc(content) ^ session.plain_tags().sends;
@@ -162,7 +168,6 @@ impl Raw {
             session.seal(PathId(path), &mut frame).ok()?;
             frame
         };
-        self.send_bytes(&frame);
         Some(frame)
     }
 
@@ -175,11 +180,13 @@ impl Raw {
         self.send_content(sequence, &content)
     }
 
-    /// An Answer to a question about a pair of addresses.
-    pub(crate) fn send_answer(&mut self, pair: u8, secret: u64) {
+    /// An Answer to a question about a pair of addresses, from a socket of any address.
+    pub(crate) fn send_answer(&mut self, from: &UdpSocket, pair: u8, secret: u64) {
         let numbers = [self.other().1.to_be_bytes(), SESSION.0.to_be_bytes()].concat();
         let content = [&[0xdf, 2, 4, 0][..], &numbers, &[pair, 0, 0, 0], &secret.to_be_bytes()].concat();
-        self.send_content(0, &content);
+        if let Some(frame) = self.sealed(0, &content) {
+            let _ = from.send_to(&frame, self.to);
+        }
     }
 
     /// Connection control: 1 is Close, 2 is Closed, and nothing else is anything.
