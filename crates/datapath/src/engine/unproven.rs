@@ -203,7 +203,8 @@ mod tests {
         assert_eq!((asks(&mut purse), asks(&mut purse)), (7, 0), "for the handshake");
         purse.heard(at(0));
         assert_eq!(asks(&mut purse), 0, "that was the handshake");
-        (purse.heard(at(1)), purse.heard(at(1)));
+        purse.heard(at(1));
+        purse.heard(at(1));
         assert_eq!(asks(&mut purse), 2);
         purse.answered();
         assert_eq!(asks(&mut purse), 3);
@@ -214,7 +215,7 @@ mod tests {
     #[test]
     fn an_answer_lets_other_connections_ask_there() {
         let mut unproven = Unproven::default();
-        let mut ask = |unproven: &mut Unproven| {
+        let ask = |unproven: &mut Unproven| {
             unproven.may_ask(at(0), ip(1), &mut Invited::default(), &mut Purse::new(at(0)))
         };
         assert_eq!((0..9).filter(|_| ask(&mut unproven)).count(), 3);

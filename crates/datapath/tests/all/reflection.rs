@@ -80,7 +80,7 @@ fn a_member_that_answers_for_another_host_gets_it_no_data() {
         }
         let ((qp, _), mut psn, mut data) = (member.other(), 0, 0);
         while begun.elapsed() < Duration::from_millis(1_500) {
-            let mut answer = |member: &mut Raw, secret| {
+            let answer = |member: &mut Raw, secret| {
                 for (pair, from) in (0..4).flat_map(|pair| forged.iter().map(move |from| (pair, from))) {
                     member.send_answer(from, pair, secret);
                 }
