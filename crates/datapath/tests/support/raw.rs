@@ -182,11 +182,19 @@ impl Raw {
 
     /// An Answer to a question about a pair of addresses, from a socket of any address.
     pub(crate) fn send_answer(&mut self, from: &UdpSocket, pair: u8, secret: u64) {
-        let numbers = [self.other().1.to_be_bytes(), SESSION.0.to_be_bytes()].concat();
-        let content = [&[0xdf, 2, 4, 0][..], &numbers, &[pair, 0, 0, 0], &secret.to_be_bytes()].concat();
-        if let Some(frame) = self.sealed(0, &content) {
+        if let Some(frame) = self.sealed(0, &self.of_pair(4, pair, secret)) {
             let _ = from.send_to(&frame, self.to);
         }
+    }
+
+    /// Connection control about a pair of addresses: 3 is Ask, 4 is Answer, and nothing else is anything.
+    pub(crate) fn send_of_pair(&mut self, message: u8, pair: u8, secret: u64) {
+        self.send_content(0, &self.of_pair(message, pair, secret));
+    }
+
+    fn of_pair(&self, message: u8, pair: u8, secret: u64) -> Vec<u8> {
+        let numbers = [self.other().1.to_be_bytes(), SESSION.0.to_be_bytes()].concat();
+        [&[0xdf, 2, message, 0][..], &numbers, &[pair, 0, 0, 0], &secret.to_be_bytes()].concat()
     }
 
     /// Connection control: 1 is Close, 2 is Closed, and nothing else is anything.
