@@ -80,6 +80,16 @@ pub enum Unprotected {
     Anywhere,
 }
 
+/// Which schemes without congestion control peers may choose, whose packets leave as fast as the line lets them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Uncontrolled {
+    /// The device's own scheme, if it is one of them.
+    #[default]
+    Own,
+    /// All of them: for closed networks and measurements. A peer can make this end flood the network.
+    All,
+}
+
 /// What a device is opened with. Start with [`DeviceConfig::new`] and change what you like.
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
@@ -113,6 +123,8 @@ pub struct DeviceConfig {
     /// Schemes of connections that peers may open to this end, by name or alias; others are refused. By default all that
     /// connections have. Datagram endpoints speak the one they are opened with, and do not look at this.
     pub accepted_schemes: Vec<String>,
+    /// Which of the accepted schemes peers may choose that have no congestion control.
+    pub uncontrolled: Uncontrolled,
     /// Who runs the loop.
     pub driving: Driving,
     /// What it does when there is nothing to do.
@@ -164,6 +176,7 @@ impl DeviceConfig {
             retransmit_after: Duration::ZERO,
             scheme: "weave".into(),
             accepted_schemes: crate::scheme::of_connections().map(String::from).collect(),
+            uncontrolled: Uncontrolled::default(),
             driving: Driving::Thread { core: None },
             waiting: Waiting::ADAPTIVE,
             protection: Protection::default(),
@@ -230,9 +243,14 @@ impl DeviceConfig {
 
     /// Whether peers may open connections with the scheme of this name or alias.
     pub(crate) fn accepts(&self, scheme: &str) -> bool {
-        let name = |alias| pathweave_policy::find_scheme(alias).map(|info| info.name);
-        let wanted = name(scheme);
-        wanted.is_some() && self.accepted_schemes.iter().any(|accepted| name(accepted) == wanted)
+        let name = |alias: &str| pathweave_policy::find_scheme(alias).map(|info| info.name);
+        let Some(wanted) = pathweave_policy::find_scheme(scheme) else { return false };
+        let is_wanted = |known: &String| name(known) == Some(wanted.name);
+        let harmless = match self.uncontrolled {
+            Uncontrolled::All => true,
+            Uncontrolled::Own => is_wanted(&self.scheme) || (wanted.make)().controls_congestion(),
+        };
+        harmless && self.accepted_schemes.iter().any(is_wanted)
     }
 
     /// As [`validate`](DeviceConfig::validate), whatever the scheme is of.
@@ -439,6 +457,22 @@ mod tests {
         let mut secure = DeviceConfig::new("0.0.0.0:0".parse().unwrap());
         secure.key = Some(ClusterKey::from_bytes([1; 32]));
         assert_eq!(secure.validate(), Ok(()));
+    }
+
+    #[test]
+    fn a_scheme_without_congestion_control_is_accepted_where_it_is_the_devices_own_or_all_are() {
+        let refused = |config: &DeviceConfig| {
+            let all = crate::scheme::of_connections().filter(|name| !config.accepts(name));
+            all.collect::<Vec<_>>()
+        };
+        let mut config = DeviceConfig::loopback();
+        assert_eq!(refused(&config), ["rps-nocc"], "credit controls congestion, too");
+        config.scheme = "rps-nocc".into();
+        assert_eq!(refused(&config), [""; 0]);
+        config = DeviceConfig { uncontrolled: Uncontrolled::All, ..DeviceConfig::loopback() };
+        assert_eq!(refused(&config), [""; 0]);
+        config.accepted_schemes = vec!["udmp".into()];
+        assert!(!config.accepts("rps-nocc") && config.accepts("udmp"));
     }
 
     #[test]

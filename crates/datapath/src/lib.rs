@@ -74,7 +74,7 @@ pub use api::{
     LoopsRegistration, ProtectionDomain, Registration, Remote, Turned,
 };
 pub use completion::Completion;
-pub use config::{ConfigError, DeviceConfig, Driving, MAX_PATHS, Unprotected, Waiting};
+pub use config::{ConfigError, DeviceConfig, Driving, MAX_PATHS, Uncontrolled, Unprotected, Waiting};
 pub use error::{
     ConnectError, DeregisterError, HookTaken, OpenError, PostError, RegisterError, TooManyDomains, WaitError,
 };

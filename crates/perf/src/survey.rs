@@ -18,8 +18,8 @@ use crate::show::Ended;
 use crate::test::{Check, Directions, Kind, Op, Test};
 
 /// The small messages that go with the probes, since only they are marked and lost as data is. Their scheme takes
-/// each packet's path at random and is not slowed down by anything.
-const SCHEME: &str = "rps-nocc";
+/// each packet's path at random, and the least rate of its congestion control is more than they need.
+const SCHEME: &str = "rps";
 const MESSAGE_BYTES: u64 = 64;
 /// Answers to the last probes may take so long.
 const LAST_WAIT: Duration = Duration::from_secs(1);

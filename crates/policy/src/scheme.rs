@@ -193,6 +193,16 @@ impl Scheme {
         }
         (policy.build(env, rng), control)
     }
+    /// Senders slow down where the network is congested, by themselves or by the credit of receivers.
+    pub fn controls_congestion(&self) -> bool {
+        let none = match &self.policy {
+            PolicyConfig::Split(SplitConfig { cc, .. }) | PolicyConfig::Dlbf(DlbfConfig { cc, .. }) => {
+                matches!(cc, CcConfig::None(_))
+            }
+            _ => false,
+        };
+        !none || self.credit.is_some()
+    }
     /// The DCQCN parameters, where the scheme has any.
     pub fn dcqcn(&self) -> Option<&crate::cc::DcqcnConfig> {
         match &self.policy {

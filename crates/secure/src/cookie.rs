@@ -17,13 +17,16 @@ use super::random::{RandomError, SecureRandom};
 pub(crate) struct CookieJar {
     key: hmac::Key,
     lifetime: Duration,
+    /// Attempts with cookies made before this may have been forgotten.
+    remembered_from: Time,
 }
 
 impl CookieJar {
     pub(crate) fn new(random: &mut dyn SecureRandom, lifetime: Duration) -> Result<Self, RandomError> {
         let mut key = Zeroizing::new([0; 32]);
         random.fill(&mut key[..])?;
-        Ok(CookieJar { key: hmac::Key::new(hmac::HMAC_SHA256, &key[..]), lifetime })
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &key[..]);
+        Ok(CookieJar { key, lifetime, remembered_from: Time::ZERO })
     }
 
     /// A cookie for this address and attempt. The port is left out: an initiator may change it with the path.
@@ -43,6 +46,17 @@ impl CookieJar {
         }
         let age_ns = now.as_ns().saturating_sub(u64::from_be_bytes(*made_at));
         age_ns < self.lifetime.as_ns()
+    }
+
+    /// An attempt has been forgotten that was through at `time`.
+    pub(crate) fn forget_until(&mut self, time: Time) {
+        self.remembered_from = self.remembered_from.max(time.saturating_add(Duration::from_ns(1)));
+    }
+
+    /// Every attempt with a cookie as old as this one is remembered, so one that is not known is new.
+    pub(crate) fn tells_new(&self, cookie: &Cookie) -> bool {
+        let (made_at, _) = cookie.split_first_chunk::<8>().expect("a cookie is longer");
+        u64::from_be_bytes(*made_at) >= self.remembered_from.as_ns()
     }
 
     fn mac(&self, made_at: &[u8; 8], address: IpAddr, attempt: AttemptId) -> [u8; TAG_LEN] {

@@ -73,8 +73,8 @@ impl Features {
     /// No features.
     pub const NONE: Features = Features(0);
     /// This end follows a connection to and from all addresses that the other end has listed, and answers when it is asked
-    /// whether packets come through from one of them.
-    pub const ADDRESSES: Features = Features(1);
+    /// whether packets come through from one of them, with the secret of the question. Bit 0 stood for answers without one.
+    pub const ADDRESSES: Features = Features(2);
 
     /// Those of `self` that are not in `other`.
     pub const fn without(self, other: Features) -> Features {

@@ -66,6 +66,7 @@ impl Core {
         self.acks.clear();
         self.answers.clear();
         self.surveys.clear();
+        self.unproven.clear();
         for command in std::mem::take(&mut self.renewal).deferred {
             self.shared.commands.push(command);
         }

@@ -6,9 +6,9 @@ use pathweave_wire::{Body, Control as Packet, ControlKind, Datagram, Ecn, Operat
 
 use super::connection::Phase;
 use super::control::{self, Control};
-use super::transmit::{PACKETS_AN_ANSWER, is_own};
+use super::transmit::{Asked, PACKETS_AN_ANSWER, is_own};
 use super::watch::Verdict;
-use super::{Core, connection::Connection};
+use super::{Core, connection::Connection, rails};
 use crate::event_loop::{Service, Whence};
 use crate::secure::{Kind, kind_of};
 use crate::state::{CloseReason, ConnectionId};
@@ -204,16 +204,20 @@ impl Core {
     fn on_control(&mut self, now: Time, id: ConnectionId, whence: Whence, control: Control) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         match (control.message, connection.phase) {
-            (control::Message::Ask { pair }, _) => {
-                let rails = connection.rails.as_ref();
-                let back = rails.and_then(|rails| rails.answer_to(whence.rail, whence.from.ip()));
-                if let Some(back) = back.filter(|_| self.asked.len() < MOST_ASKED) {
-                    self.asked.push((id, back, pair));
-                }
+            (control::Message::Ask { pair, secret }, _) => {
+                let Some(rails) = connection.rails.as_mut().filter(|_| self.asked.len() < MOST_ASKED) else {
+                    return;
+                };
+                let asked = rails.asked(now, whence.rail, whence.from.ip(), &mut self.unproven);
+                self.asked.extend(asked.map(|(back, asks)| Asked { id, back, pair, secret, asks }));
             }
-            (control::Message::Answer { pair }, _) => {
-                if let Some(rails) = &mut connection.rails {
-                    rails.answered(pair);
+            (control::Message::Answer { pair, secret }, _) => {
+                let answer = rails::Answer { pair, secret, rail: whence.rail, from: whence.from.ip() };
+                if let Some(rails) = &mut connection.rails
+                    && rails.answered(now, &answer, &mut self.unproven)
+                {
+                    // Questions that this allows leave at once.
+                    self.io.look_by(now);
                 }
             }
             (control::Message::Close, Phase::Open) => {

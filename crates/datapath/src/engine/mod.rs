@@ -18,11 +18,11 @@ mod rails;
 mod route;
 pub(crate) mod setup;
 mod transmit;
+mod unproven;
 mod upkeep;
 pub(crate) mod watch;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
@@ -34,7 +34,7 @@ use pathweave_units::{HostId, Time};
 use pathweave_wire::{Ecn, Framing};
 
 use crate::api::ProtectionDomain;
-use crate::backend::{Backend, Rail};
+use crate::backend::Backend;
 use crate::completion::Completion;
 use crate::config::DeviceConfig;
 use crate::event_loop::{Engine, Io, MAY_BEGIN_ANEW, Service, Whence};
@@ -47,6 +47,7 @@ use departed::Departed;
 use epoch::Renewal;
 use held_acks::HeldAcks;
 use setup::Setup;
+use unproven::Unproven;
 use watch::{Deaths, Watched};
 
 /// Connections, as a service of the loop.
@@ -62,8 +63,9 @@ pub(crate) struct Core {
     acks: HeldAcks,
     /// Connections whose peers have said Close and are owed an answer.
     answers: Vec<ConnectionId>,
-    /// Connections whose peers have asked by a pair of addresses, where to answer, and the pair.
-    asked: Vec<(ConnectionId, (Rail, SocketAddr), u8)>,
+    /// Questions of peers by pairs of addresses, to be answered.
+    asked: Vec<transmit::Asked>,
+    unproven: Unproven,
     /// Connections all of whose paths are to be probed.
     surveys: Vec<ConnectionId>,
     regions: Regions,
@@ -120,6 +122,7 @@ pub(crate) fn open<B: Backend>(
         acks: HeldAcks::default(),
         answers: Vec::new(),
         asked: Vec::new(),
+        unproven: Unproven::default(),
         surveys: Vec::new(),
         regions: Regions { registered: BTreeMap::new(), releases: Vec::new(), keys },
         deaths: Deaths::default(),

@@ -2,9 +2,12 @@
 //! takes.
 //!
 //! Which address of the one end reaches which of the other is not assumed: hosts may have a network for each of their
-//! interfaces, or one for all. A connection begins with all paths on the pair of its handshake. By every other pair this end
-//! asks, with a packet as long as the longest of data, and a pair by which there was an answer takes its part of the paths.
-//! It keeps them: when it falls silent its paths are dead as any that is silent, and are probed until they live.
+//! interfaces, or one for all. A connection begins with all paths on the pair of its handshake, which has proved the peer's
+//! address. By every other pair this end asks. A question has a secret, and its answer counts if it has the same one and
+//! comes by the same pair: an address that the peer has listed and does not receive at is not used. Until the address has
+//! answered, questions are short and few (see [`unproven`](super::unproven)). Then they are as long as the longest packet of
+//! data, and a pair by which one was answered takes its part of the paths. It keeps them: when it falls silent its paths are
+//! dead as any that is silent, and are probed until they live.
 //!
 //! Hosts mostly answer for all their addresses on every interface. So what is sent by one interface to an address in the
 //! network of another may well arrive, and the answer comes by that other one: two links where one would do, and whichever
@@ -14,7 +17,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use pathweave_units::{Duration, PathId, Time};
 
+use super::control::Length;
+use super::unproven::{Invited, Purse, Unproven};
 use crate::backend::Rail;
+use crate::secure::SecureRandom;
 
 /// From one question to the next, at first.
 const ASK_AGAIN: Duration = Duration::from_ms(20);
@@ -42,10 +48,12 @@ pub(crate) enum Need {
 /// How it stands with a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// An answer has come by it.
+    /// No answer has come by it.
+    Asked,
+    /// One has, to a short question: the peer receives there. Only answers go by it.
+    Answered,
+    /// One has, to a question as long as packets of data.
     Proven,
-    /// None yet.
-    Asked { next: Time, wait: Duration },
     /// No packet may go there.
     Closed,
 }
@@ -55,8 +63,50 @@ struct Pair {
     rail: Rail,
     to: SocketAddr,
     state: State,
+    /// When a question last left, when the next one does, and how long to wait after that.
+    asked: Option<Time>,
+    next: Time,
+    wait: Duration,
+    /// Secrets of its short questions, and of its full ones.
+    secrets: [u64; 2],
+    invited: Invited,
     /// The peer's address is in the network of another rail.
     in_reserve: bool,
+}
+
+impl Pair {
+    fn is_asked(&self) -> bool {
+        matches!(self.state, State::Asked | State::Answered)
+    }
+
+    /// Whether the peer has answered by it.
+    fn has_answered(&self) -> bool {
+        matches!(self.state, State::Answered | State::Proven)
+    }
+
+    fn ask_from(&mut self, now: Time) {
+        (self.next, self.wait) = (now, ASK_AGAIN);
+    }
+}
+
+/// A question to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    /// Number of its pair.
+    pub(crate) pair: u8,
+    pub(crate) length: Length,
+    pub(crate) secret: u64,
+}
+
+/// An answer that has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    /// Number of its pair, as it says.
+    pub(crate) pair: u8,
+    pub(crate) secret: u64,
+    /// Where it has come, and from where.
+    pub(crate) rail: Rail,
+    pub(crate) from: IpAddr,
 }
 
 /// The addresses of a connection that has several at an end.
@@ -74,6 +124,10 @@ pub(crate) struct Rails {
     /// How far paths have been moved on, from pair to pair.
     turned: usize,
     next_turn: Time,
+    /// Number of the pair of the handshake.
+    met: u8,
+    /// What may be sent to addresses that have not proved themselves.
+    purse: Purse,
 }
 
 /// What is known of both ends when a connection is there.
@@ -89,8 +143,13 @@ pub(crate) struct Ends<'a> {
 }
 
 impl Rails {
-    /// `None` where each end has but one address.
-    pub(crate) fn new(now: Time, ends: &Ends<'_>, paths: u16) -> Option<Box<Self>> {
+    /// `None` where each end has but one address, or there are no random bytes for secrets.
+    pub(crate) fn new(
+        now: Time,
+        ends: &Ends<'_>,
+        paths: u16,
+        random: &mut dyn SecureRandom,
+    ) -> Option<Box<Self>> {
         let (rail, peer) = ends.met;
         let mut remotes = ends.listed.to_vec();
         match remotes.iter_mut().find(|remote| remote.ip() == peer.ip()) {
@@ -112,23 +171,27 @@ impl Rails {
             back: Box::default(),
             turned: 0,
             next_turn: now,
+            met: 0,
+            purse: Purse::new(now),
         };
         for number in 0..number_of_pairs {
-            let (rail, remote) = match made.role {
-                Role::Initiator => (number / made.remotes.len(), number % made.remotes.len()),
-                Role::Responder => (number % made.rails, number / made.rails),
-            };
+            let (rail, remote) = made.place(number as u8);
             let to = made.remotes[remote];
             // What a peer lists is for others to reach it, not for this host to reach itself.
             let open = to.is_ipv4() == peer.is_ipv4() && to.ip().is_loopback() == peer.ip().is_loopback();
-            let state = if open { State::Asked { next: now, wait: ASK_AGAIN } } else { State::Closed };
+            let state = if open { State::Asked } else { State::Closed };
             let is_near = |(rail, prefix): &(IpAddr, Option<u8>)| is_in_network(*rail, *prefix, to.ip());
             let in_reserve = !is_near(&ends.rails[rail]) && ends.rails.iter().any(is_near);
-            made.pairs.push(Pair { rail: Rail(rail as u8), to, state, in_reserve });
+            let (mut short, mut full) = ([0; 8], [0; 8]);
+            random.fill(&mut short).and(random.fill(&mut full)).ok()?;
+            let secrets = [u64::from_ne_bytes(short), u64::from_ne_bytes(full)];
+            let (rail, invited) = (Rail(rail as u8), Invited::default());
+            let (asked, next, wait) = (None, now, ASK_AGAIN);
+            made.pairs.push(Pair { rail, to, state, asked, next, wait, secrets, invited, in_reserve });
         }
-        let first = made.number(rail, peer.ip())?;
-        made.pairs[usize::from(first)].state = State::Proven;
-        made.own = vec![first; usize::from(paths)].into();
+        made.met = made.number(rail, peer.ip())?;
+        made.pairs[usize::from(made.met)].state = State::Proven;
+        made.own = vec![made.met; usize::from(paths)].into();
         made.back = made.own.clone();
         Some(Box::new(made))
     }
@@ -153,7 +216,7 @@ impl Rails {
             return;
         }
         if let Some(number) = self.number(rail, from)
-            && self.pairs[usize::from(number)].state != State::Closed
+            && self.pairs[usize::from(number)].has_answered()
             && let Some(back) = self.back.get_mut(path.index())
         {
             *back = number;
@@ -166,27 +229,63 @@ impl Rails {
         self.remotes.iter().any(|remote| remote.ip() == ip)
     }
 
-    /// Where an answer goes to what has come from an address to a rail; `None`: nowhere.
-    pub(crate) fn answer_to(&self, rail: Rail, from: IpAddr) -> Option<(Rail, SocketAddr)> {
-        let pair = &self.pairs[usize::from(self.number(rail, from)?)];
-        (pair.state != State::Closed).then_some((pair.rail, pair.to))
+    /// The peer has asked by a pair. Where the answer goes, and what is asked back; `None`: nothing goes there.
+    pub(crate) fn asked(
+        &mut self,
+        now: Time,
+        rail: Rail,
+        from: IpAddr,
+        unproven: &mut Unproven,
+    ) -> Option<((Rail, SocketAddr), Option<Question>)> {
+        let number = self.number(rail, from)?;
+        let pair = &mut self.pairs[usize::from(number)];
+        let back = (pair.rail, pair.to);
+        match pair.state {
+            State::Closed => None,
+            State::Answered | State::Proven => Some((back, None)),
+            State::Asked => {
+                pair.invited.asked();
+                if pair.asked.is_some_and(|at| now.saturating_since(at) < ASK_AGAIN) {
+                    return Some((back, None));
+                }
+                // It is in reserve here, or has been silent for a while.
+                pair.ask_from(now);
+                Some((back, self.ask(now, number, unproven)))
+            }
+        }
     }
 
-    /// The pair with a number, if by it may be asked.
+    /// Where a question by a pair goes.
     pub(crate) fn to_ask(&self, number: u8) -> (Rail, SocketAddr) {
         self.of(number)
     }
 
-    /// An answer has come to a question by this pair. Whether it is the first.
-    pub(crate) fn answered(&mut self, number: u8) -> bool {
-        let Some(pair) = self.pairs.get_mut(usize::from(number)) else { return false };
-        if !matches!(pair.state, State::Asked { .. }) {
+    /// An answer has come. Whether more follows from it than was known.
+    pub(crate) fn answered(&mut self, now: Time, answer: &Answer, unproven: &mut Unproven) -> bool {
+        let Some(pair) = self.pairs.get_mut(usize::from(answer.pair)) else { return false };
+        if (pair.rail, pair.to.ip()) != (answer.rail, answer.from) {
             return false;
         }
-        // What is in reserve was asked for when nothing else lived, but for the pair by which the ends have met.
-        (pair.state, pair.in_reserve) = (State::Proven, false);
-        self.deal();
+        let [short, full] = pair.secrets;
+        match pair.state {
+            State::Asked | State::Answered if answer.secret == full => {
+                pair.state = State::Proven;
+                self.deal();
+            }
+            State::Asked if answer.secret == short => {
+                pair.state = State::Answered;
+                pair.ask_from(now);
+            }
+            _ => return false,
+        }
+        self.purse.answered();
+        unproven.answered(now, answer.from);
         true
+    }
+
+    /// Something last came from the peer at `heard`.
+    pub(crate) fn heard_last(&mut self, heard: Time) {
+        self.purse.heard(heard);
     }
 
     /// Nothing comes back, whatever is sent: each path takes the next pair. For connections with fewer paths than pairs, on
@@ -213,22 +312,55 @@ impl Rails {
         }
     }
 
-    /// Pairs by which to ask now, and when to look again. `need`: whether those in reserve are needed.
-    pub(crate) fn due(&mut self, now: Time, need: Need) -> (Vec<u8>, Option<Time>) {
-        let (mut due, mut soonest) = (Vec::new(), None);
-        for (pair, number) in self.pairs.iter_mut().zip(0u8..) {
-            if pair.in_reserve && need == Need::None {
-                continue;
-            }
-            let State::Asked { next, wait } = &mut pair.state else { continue };
-            if *next <= now {
-                due.push(number);
-                *next = now.saturating_add(*wait);
-                *wait = Duration::from_ps(wait.as_ps() * 2).min(ASK_AGAIN_MOST);
-            }
-            soonest = Some(soonest.map_or(*next, |known: Time| known.min(*next)));
+    /// What to ask now, and when to look again. `need`: whether pairs in reserve are needed.
+    pub(crate) fn due(
+        &mut self,
+        now: Time,
+        need: Need,
+        unproven: &mut Unproven,
+    ) -> (Vec<Question>, Option<Time>) {
+        if need == Need::Dire {
+            self.draw_on_reserve();
         }
-        (due, soonest)
+        let is_wanted = |pair: &Pair| pair.is_asked() && (!pair.in_reserve || pair.invited.any());
+        let numbered = (0u8..).zip(&self.pairs).filter(|(_, pair)| is_wanted(pair) && pair.next <= now);
+        let mut due: Vec<u8> = numbered.map(|(number, _)| number).collect();
+        // What was asked least goes first, as not all may be. Hosts mostly list their networks in the same order.
+        due.sort_by_key(|number| {
+            let (rail, remote) = self.place(*number);
+            (self.pairs[usize::from(*number)].wait, rail.abs_diff(remote), *number)
+        });
+        let questions = due.into_iter().filter_map(|number| self.ask(now, number, unproven)).collect();
+        let soonest = self.pairs.iter().filter(|pair| is_wanted(pair)).map(|pair| pair.next).min();
+        (questions, soonest)
+    }
+
+    /// Asks by a pair, if that may be now.
+    fn ask(&mut self, now: Time, number: u8, unproven: &mut Unproven) -> Option<Question> {
+        let to = self.pairs[usize::from(number)].to;
+        let is_proven = self.pairs.iter().any(|pair| pair.to == to && pair.has_answered());
+        let pair = &mut self.pairs[usize::from(number)];
+        pair.next = now.saturating_add(pair.wait);
+        if !is_proven && !unproven.may_ask(now, to.ip(), &mut pair.invited, &mut self.purse) {
+            return None;
+        }
+        pair.wait = Duration::from_ps(pair.wait.as_ps() * 2).min(ASK_AGAIN_MOST);
+        pair.asked = Some(now);
+        let [short, full] = pair.secrets;
+        let (length, secret) = if is_proven { (Length::Full, full) } else { (Length::Short, short) };
+        Some(Question { pair: number, length, secret })
+    }
+
+    /// Nothing else lives: pairs in reserve are as good as others, but for the one by which the ends have met.
+    fn draw_on_reserve(&mut self) {
+        let mut any = false;
+        for (pair, _) in self.pairs.iter_mut().zip(0u8..).filter(|(_, number)| *number != self.met) {
+            any |= pair.in_reserve && pair.state == State::Proven;
+            pair.in_reserve = false;
+        }
+        if any {
+            self.deal();
+        }
     }
 
     fn of(&self, number: u8) -> (Rail, SocketAddr) {
@@ -244,6 +376,15 @@ impl Rails {
             Role::Responder => remote * self.rails + rail.index(),
         };
         (rail.index() < self.rails).then_some(number as u8)
+    }
+
+    /// Rail and remote address of a pair, by their places in the lists.
+    fn place(&self, number: u8) -> (usize, usize) {
+        let number = usize::from(number);
+        match self.role {
+            Role::Initiator => (number / self.remotes.len(), number % self.remotes.len()),
+            Role::Responder => (number % self.rails, number / self.rails),
+        }
     }
 }
 
@@ -261,170 +402,5 @@ fn is_in_network(own: IpAddr, prefix: Option<u8>, other: IpAddr) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: Time = Time::from_us(5);
-
-    /// So many rails in networks nothing is known of.
-    fn rails(count: usize) -> Vec<(IpAddr, Option<u8>)> {
-        (0..count).map(|rail| (IpAddr::from([192, 0, 2, rail as u8]), None)).collect()
-    }
-
-    fn addresses(list: &[&str]) -> Vec<SocketAddr> {
-        list.iter().map(|text| text.parse().unwrap()).collect()
-    }
-
-    fn ways(of: &Rails, paths: u16) -> Vec<(u8, String)> {
-        let way = |path| {
-            let (rail, to) = of.way(PathId(path));
-            (rail.0, to.to_string())
-        };
-        (0..paths).map(way).collect()
-    }
-
-    #[test]
-    fn both_ends_put_a_path_on_the_same_pair() {
-        let (near, far) =
-            (addresses(&["10.0.1.1:5", "10.0.2.1:6"]), addresses(&["10.0.1.2:7", "10.0.2.2:8"]));
-        let asks = Ends { role: Role::Initiator, rails: &rails(2), listed: &far, met: (Rail(0), far[0]) };
-        let mut asks = Rails::new(NOW, &asks, 4).unwrap();
-        let answers =
-            Ends { role: Role::Responder, rails: &rails(2), listed: &near, met: (Rail(0), near[0]) };
-        let mut answers = Rails::new(NOW, &answers, 4).unwrap();
-        assert_eq!(ways(&asks, 2), [(0, "10.0.1.2:7".into()), (0, "10.0.1.2:7".into())], "as they met");
-        // Each asks by the three others. Only the second network has an answer.
-        assert_eq!(
-            (asks.due(NOW, Need::None).0, answers.due(NOW, Need::None).0),
-            (vec![1, 2, 3], vec![1, 2, 3])
-        );
-        assert_eq!((asks.to_ask(1), answers.to_ask(1)), ((Rail(0), far[1]), (Rail(1), near[0])));
-        assert!(asks.answered(3) && answers.answered(3));
-        assert!(!asks.answered(3) && !asks.answered(0) && !asks.answered(99), "once");
-        for path in 0..4 {
-            let ((rail, to), (back, from)) = (asks.way(PathId(path)), answers.way(PathId(path)));
-            assert_eq!((near[rail.index()], to), (from, far[back.index()]), "path {path}");
-            assert_eq!(rail.0, path as u8 % 2);
-        }
-    }
-
-    #[test]
-    fn answers_go_back_by_the_pair_of_what_they_answer() {
-        let far = addresses(&["10.0.1.2:7", "10.0.2.2:8"]);
-        let ends = Ends { role: Role::Responder, rails: &rails(1), listed: &far, met: (Rail(0), far[1]) };
-        let mut rails = Rails::new(NOW, &ends, 2).unwrap();
-        assert_eq!(rails.way_back(PathId(1)), (Rail(0), far[1]));
-        rails.heard(PathId(1), Rail(0), far[0].ip());
-        assert_eq!(rails.way_back(PathId(1)), (Rail(0), far[0]));
-        assert_eq!((rails.way(PathId(1)).1, rails.way_back(PathId(0)).1), (far[1], far[1]));
-        // Nothing follows from what is not of the peer, nor of a rail or path there is.
-        for (path, rail, from) in [(1, 0, "10.0.3.2"), (1, 1, "10.0.2.2"), (9, 0, "10.0.2.2")] {
-            rails.heard(PathId(path), Rail(rail), from.parse().unwrap());
-        }
-        assert_eq!(rails.way_back(PathId(1)), (Rail(0), far[0]));
-        assert!(rails.has_remote(far[0].ip()) && !rails.has_remote("10.0.3.2".parse().unwrap()));
-    }
-
-    #[test]
-    fn questions_become_rare() {
-        let far = addresses(&["10.0.1.2:7", "10.0.2.2:8"]);
-        let ends = Ends { role: Role::Initiator, rails: &rails(1), listed: &far, met: (Rail(0), far[0]) };
-        let mut rails = Rails::new(NOW, &ends, 2).unwrap();
-        let (mut now, mut times) = (NOW, vec![]);
-        while times.len() < 9 {
-            let (due, next) = rails.due(now, Need::None);
-            assert_eq!(due, [1]);
-            times.push((now - NOW).as_ns() / 1_000_000);
-            assert!(rails.due(now, Need::None).0.is_empty());
-            now = next.unwrap();
-        }
-        assert_eq!(times, [0, 20, 60, 140, 300, 620, 1_260, 2_260, 3_260]);
-        rails.answered(1);
-        assert_eq!(rails.due(now, Need::None), (vec![], None));
-    }
-
-    #[test]
-    fn one_address_at_each_end_is_no_pair_and_a_peer_names_nothing_of_this_host() {
-        let one = Ends {
-            role: Role::Initiator,
-            rails: &rails(1),
-            listed: &[],
-            met: (Rail(0), addresses(&["10.0.0.1:1"])[0]),
-        };
-        assert!(Rails::new(NOW, &one, 4).is_none());
-        let listed = addresses(&["10.0.1.2:7", "127.0.0.1:7"]);
-        let ends =
-            Ends { role: Role::Initiator, rails: &rails(2), listed: &listed, met: (Rail(0), listed[0]) };
-        let mut rails = Rails::new(NOW, &ends, 4).unwrap();
-        assert_eq!(
-            rails.due(NOW, Need::None).0,
-            [2],
-            "from the other rail to the address in the network alone"
-        );
-        assert!(!rails.answered(1), "nobody has asked by it");
-        assert_eq!(rails.answer_to(Rail(0), listed[1].ip()), None);
-        assert_eq!(rails.answer_to(Rail(1), listed[0].ip()), Some((Rail(1), listed[0])));
-        rails.heard(PathId(0), Rail(0), listed[1].ip());
-        assert_eq!(rails.way_back(PathId(0)).1, listed[0]);
-    }
-
-    #[test]
-    fn an_address_in_the_network_of_another_rail_is_asked_when_nothing_else_lives() {
-        let own = addresses(&["10.0.1.1:1", "10.0.2.1:1"])
-            .iter()
-            .map(|own| (own.ip(), Some(24)))
-            .collect::<Vec<_>>();
-        let listed = addresses(&["10.0.1.2:7", "10.0.2.2:8", "10.0.3.2:9"]);
-        let ends = Ends { role: Role::Initiator, rails: &own, listed: &listed, met: (Rail(1), listed[0]) };
-        let mut made = Rails::new(NOW, &ends, 6).unwrap();
-        // They have met in such a way. Which rail leads to the third network is not known.
-        assert_eq!(made.due(NOW, Need::None).0, [0, 2, 4, 5]);
-        for pair in [0, 4, 5] {
-            assert!(made.answered(pair));
-        }
-        let now = ways(&made, 3);
-        assert_eq!(now, [(0, "10.0.1.2:7".into()), (1, "10.0.2.2:8".into()), (1, "10.0.3.2:9".into())]);
-        let later = NOW + Duration::from_ms(5);
-        assert_eq!(made.due(later, Need::Dire).0, [1], "it is asked at once");
-        assert!(made.answered(1));
-        assert_eq!(ways(&made, 4)[1], (0, "10.0.2.2:8".into()));
-    }
-
-    #[test]
-    fn where_nothing_comes_back_paths_go_by_the_next_pair() {
-        let far = addresses(&["10.0.1.2:7", "10.0.2.2:8"]);
-        let ends = Ends { role: Role::Initiator, rails: &rails(1), listed: &far, met: (Rail(0), far[0]) };
-        let mut made = Rails::new(NOW, &ends, 1).unwrap();
-        made.turn(NOW);
-        assert_eq!(made.way(PathId(0)).1, far[0], "there is no other");
-        made.answered(1);
-        let at = |ms| NOW + Duration::from_ms(ms);
-        let mut to = vec![];
-        for ms in [100, 150, 200, 300] {
-            made.turn(at(ms));
-            to.push(made.way(PathId(0)).1.port());
-        }
-        assert_eq!(to, [7, 7, 8, 7]);
-    }
-
-    #[test]
-    fn networks_are_told_by_their_prefixes() {
-        let near = |own: &str, prefix, other: &str| {
-            is_in_network(own.parse().unwrap(), prefix, other.parse().unwrap())
-        };
-        assert!(near("10.0.1.1", Some(24), "10.0.1.255") && !near("10.0.1.1", Some(24), "10.0.2.1"));
-        assert!(near("10.0.1.1", Some(22), "10.0.2.1") && !near("10.0.1.1", Some(32), "10.0.1.2"));
-        assert!(near("fd00::1", Some(64), "fd00::2:0:0:1") && !near("fd00::1", Some(64), "fd00:0:0:1::1"));
-        assert!(!near("10.0.1.1", Some(0), "10.0.1.2") && !near("10.0.1.1", None, "10.0.1.1"));
-        assert!(!near("10.0.1.1", Some(24), "fd00::1") && near("10.0.1.1", Some(255), "10.0.1.1"));
-    }
-
-    #[test]
-    fn who_is_met_at_an_address_that_is_not_listed_is_answered_there() {
-        let (listed, met) = (addresses(&["10.0.1.2:7", "10.0.2.2:8"]), addresses(&["192.0.2.1:99"])[0]);
-        let ends = Ends { role: Role::Responder, rails: &rails(1), listed: &listed, met: (Rail(0), met) };
-        let rails = Rails::new(NOW, &ends, 2).unwrap();
-        assert_eq!(rails.way(PathId(1)), (Rail(0), met));
-        assert!(rails.has_remote(met.ip()));
-    }
-}
+#[path = "rails_test.rs"]
+mod tests;

@@ -345,7 +345,7 @@ impl Core {
         (connection.rail, connection.peer) = met;
         if agreed.features.has(Features::ADDRESSES) {
             let ends = Ends { role, rails: &rails, listed: &hello.addresses, met };
-            connection.rails = Rails::new(now, &ends, agreed.paths);
+            connection.rails = Rails::new(now, &ends, agreed.paths, &mut OsRandom);
         }
         let shared = connection.shared.clone();
         connection.session = Some(session);

@@ -8,8 +8,9 @@ use pathweave_wire::{Body, Control as Packet, Segment};
 
 use super::Core;
 use super::connection::Connection;
-use super::control::{self, Control};
+use super::control::{self, Control, Length};
 use super::held_acks::Habit;
+use super::rails::Question;
 use crate::backend::Rail;
 use crate::config::Driving;
 use crate::event_loop::Io;
@@ -171,37 +172,51 @@ impl Core {
         connection.probes = connection.probes.wrapping_add(1);
         let path = PathId(connection.probes % connection.paths);
         let lane = connection.lane(path);
-        self.emit_control_by(id, lane, message);
+        self.emit_control_by(id, lane, message, Length::Short);
     }
 
     /// The same by a way of its own.
-    fn emit_control_by(&mut self, id: ConnectionId, lane: Lane, message: control::Message) {
+    fn emit_control_by(&mut self, id: ConnectionId, lane: Lane, message: control::Message, length: Length) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let control = Control { message, to: connection.remote_id, from: id };
         let full = connection.shared.info.get().map_or(0, |info| info.mtu_payload);
         let Some((way, session)) = connection.way(lane, Codepoint::capable(false)) else { return };
-        frame::add(&mut self.io.outbound, session, way, control.len(full), |out| {
+        frame::add(&mut self.io.outbound, session, way, control.len(length, full), |out| {
             control.write(out);
             true
         });
     }
 
     /// Asks whether packets come through by a pair of addresses.
-    pub(super) fn emit_ask(&mut self, id: ConnectionId, pair: u8) {
+    pub(super) fn emit_ask(&mut self, id: ConnectionId, question: Question) {
+        let Question { pair, length, secret } = question;
         self.act_for(id);
         let Some(connection) = self.connections.get(id) else { return };
         let Some((rail, to)) = connection.rails.as_ref().map(|rails| rails.to_ask(pair)) else { return };
         let lane = Lane { to, rail, path: PathId(u16::from(pair) % connection.paths) };
-        self.emit_control_by(id, lane, control::Message::Ask { pair });
+        self.emit_control_by(id, lane, control::Message::Ask { pair, secret }, length);
     }
 
     /// Answers a question, back where it came from.
-    pub(super) fn emit_answer(&mut self, id: ConnectionId, (rail, to): (Rail, SocketAddr), pair: u8) {
+    pub(super) fn emit_answer(&mut self, asked: &Asked) {
+        let Asked { id, back: (rail, to), pair, secret, .. } = *asked;
         self.act_for(id);
         let Some(connection) = self.connections.get(id) else { return };
         let lane = Lane { to, rail, path: PathId(u16::from(pair) % connection.paths) };
-        self.emit_control_by(id, lane, control::Message::Answer { pair });
+        self.emit_control_by(id, lane, control::Message::Answer { pair, secret }, Length::Short);
     }
+}
+
+/// A question of a peer by a pair of addresses.
+pub(super) struct Asked {
+    pub(super) id: ConnectionId,
+    /// Where the answer goes.
+    pub(super) back: (Rail, SocketAddr),
+    /// The pair and the secret, which the answer repeats.
+    pub(super) pair: u8,
+    pub(super) secret: u64,
+    /// What is asked back with it.
+    pub(super) asks: Option<Question>,
 }
 
 /// Whether a packet is said of this end's own accord, rather than to answer one of the peer.

@@ -75,16 +75,18 @@ impl Core {
     /// Asks by pairs of addresses by which no answer has come yet. Says when to look again.
     fn ask(&mut self, now: Time, id: ConnectionId) -> Option<Time> {
         let connection = self.connections.get_mut(id).filter(|connection| connection.phase == Phase::Open)?;
-        let (paths, stalls) = (connection.paths, connection.stalls(now));
+        let (paths, stalls, heard) = (connection.paths, connection.stalls(now), connection.heard);
         let rails = connection.rails.as_mut()?;
+        rails.heard_last(heard);
         if stalls {
             rails.turn(now);
         }
         // The last path is never taken for dead.
         let dead = self.endpoint.policy(connection.qp).map_or(0, Watched::dead);
         let is_dire = stalls || dead > 0 && dead + 1 >= paths;
-        let (due, next) = rails.due(now, if is_dire { rails::Need::Dire } else { rails::Need::None });
-        due.into_iter().for_each(|pair| self.emit_ask(id, pair));
+        let need = if is_dire { rails::Need::Dire } else { rails::Need::None };
+        let (due, next) = rails.due(now, need, &mut self.unproven);
+        due.into_iter().for_each(|question| self.emit_ask(id, question));
         next
     }
 
@@ -93,8 +95,11 @@ impl Core {
         for id in std::mem::take(&mut self.answers) {
             self.emit_control(id, control::Message::Closed);
         }
-        for (id, back, pair) in std::mem::take(&mut self.asked) {
-            self.emit_answer(id, back, pair);
+        for asked in std::mem::take(&mut self.asked) {
+            self.emit_answer(&asked);
+            if let Some(question) = asked.asks {
+                self.emit_ask(asked.id, question);
+            }
         }
         for id in std::mem::take(&mut self.surveys) {
             let paths = self.connections.get(id).map_or(0, |connection| connection.paths);

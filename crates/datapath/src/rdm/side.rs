@@ -99,7 +99,7 @@ impl Core {
         let address = remote.entry.address().ip();
         let association = remote.association.as_deref_mut()?;
         let to = SocketAddr::new(address, association.side_port);
-        self.make_room();
+        self.make_room(self.config.side_channels - 1, None);
         match self.lines.call(now, to, give_up) {
             Ok(line) => {
                 let association = self.association(index)?;
@@ -123,11 +123,10 @@ impl Core {
         }
     }
 
-    /// The connection used least recently ends where there are as many as there may be.
-    fn make_room(&mut self) {
-        while self.lines.stats.open >= self.config.side_channels
-            && let Some(line) = self.lines.least_used(None)
-        {
+    /// The connections used least recently end where there are more than `most` whose callers have proved who they are. Those
+    /// who have not cost no others their connection.
+    fn make_room(&mut self, most: usize, but: Option<u32>) {
+        while let Some(line) = self.lines.too_many(most, but) {
             self.hang_up(line, End::Closed);
         }
     }
@@ -259,8 +258,9 @@ impl Core {
             }
             // A caller that cannot prove to be the peer is not spoken to.
             association.line.get_or_insert(line);
-            if let Some(line) = self.lines.get_mut(line) {
-                line.owner = Some(id);
+            let new = self.lines.get_mut(line).is_some_and(|line| line.owner.replace(id).is_none());
+            if new {
+                self.make_room(self.config.side_channels, Some(line));
             }
         }
         inbound.drain(..taken);
@@ -314,11 +314,6 @@ impl Core {
         }
         if let Some(line) = self.lines.get_mut(line) {
             line.claims = Some(id);
-        }
-        while self.lines.stats.open > self.config.side_channels
-            && let Some(other) = self.lines.least_used(Some(line))
-        {
-            self.hang_up(other, End::Closed);
         }
         Ok(id)
     }

@@ -270,10 +270,12 @@ impl Lines {
         }
     }
 
-    /// The connection used least recently, but this one.
-    pub(super) fn least_used(&self, but: Option<u32>) -> Option<u32> {
-        let lines = self.lines.iter().zip(0..).filter_map(|(line, index)| Some((line.as_ref()?.used, index)));
-        lines.filter(|(_, index)| Some(*index) != but).min().map(|(_, index)| index)
+    /// Of more connections than `most` that serve an association, the one used least recently, but not this one.
+    pub(super) fn too_many(&self, most: usize, but: Option<u32>) -> Option<u32> {
+        let lines = self.lines.iter().zip(0..).filter_map(|(line, index)| Some((line.as_ref()?, index)));
+        let owned = lines.filter(|(line, _)| line.owner.is_some()).map(|(line, index)| (line.used, index));
+        let others = || owned.clone().filter(|(_, index)| Some(*index) != but);
+        others().min().filter(|_| owned.clone().count() > most).map(|(_, index)| index)
     }
 
     /// Whether both ends have it.

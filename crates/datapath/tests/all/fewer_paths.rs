@@ -3,7 +3,9 @@
 use crate::support::{PATIENCE, done, loopback, pattern, region_of};
 use pathweave_datapath::backend::{Cuts, Faults, Faulty, UdpBackend};
 use pathweave_datapath::secure::{ClusterKey, Protection, Refusal};
-use pathweave_datapath::{Access, ConnectError, Connection, Device, DeviceConfig, Region, Registration};
+use pathweave_datapath::{
+    Access, ConnectError, Connection, Device, DeviceConfig, Region, Registration, Uncontrolled,
+};
 
 const BYTES: usize = 200_000;
 
@@ -32,7 +34,7 @@ fn exchange(near: &Connection, board: &Registration, salt: u64, context: &str) {
 /// Every scheme that connections have, over a client with more paths than the server, and one with fewer.
 fn every_scheme(faults: Faults) {
     let open = |paths| {
-        let config = config(paths);
+        let config = DeviceConfig { uncontrolled: Uncontrolled::All, ..config(paths) };
         let backend = UdpBackend::open(&config.udp()).unwrap();
         Device::with_backend(config, Faulty::new(backend, faults, Cuts::default(), 1)).unwrap()
     };
@@ -78,6 +80,25 @@ fn every_scheme_keeps_to_the_paths_agreed_on() {
 #[test]
 fn every_scheme_keeps_to_the_paths_agreed_on_where_packets_are_marked_and_lost() {
     every_scheme(Faults { mark: 0.3, lose: 0.01, ..Faults::default() });
+}
+
+#[test]
+fn a_scheme_without_congestion_control_is_refused_unless_the_device_allows_it() {
+    let own = || config(4);
+    for (server, refused) in [
+        (own(), true),
+        (DeviceConfig { scheme: "rps-nocc".into(), ..own() }, false),
+        (DeviceConfig { uncontrolled: Uncontrolled::All, ..own() }, false),
+    ] {
+        let server = Device::open(server).unwrap();
+        let listener = server.listen().unwrap();
+        let client = Device::open(own()).unwrap();
+        match client.connect_with(server.local_addr(), "rps-nocc", &[]) {
+            Ok(_) => assert!(!refused && listener.accept(PATIENCE).is_ok()),
+            Err(ConnectError::Refused { reason: Refusal::Scheme, .. }) => assert!(refused),
+            Err(other) => panic!("{other}"),
+        }
+    }
 }
 
 #[test]

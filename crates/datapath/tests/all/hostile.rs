@@ -1,15 +1,16 @@
 //! Whoever can send datagrams to a device, and peers that follow no rule: at worst they lose their own connection.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use crate::support::liar::{Guise, Liar, caller};
 use crate::support::peer::Peer;
 use crate::support::raw::{self, Raw};
-use crate::support::{PATIENCE, Pair, done, loopback, pattern, rdm_loopback, region_of};
+use crate::support::{PATIENCE, Pair, done, loopback, pattern, rdm_loopback, region_of, until};
 use pathweave_datapath::rdm::RdmEndpoint;
-use pathweave_datapath::secure::TransportType;
-use pathweave_datapath::secure::{ClusterKey, Protection};
+use pathweave_datapath::rdm::stream::Preamble;
+use pathweave_datapath::secure::{ClusterKey, Hello, Protection, SessionId, TransportType};
 use pathweave_datapath::{Access, ConnectionState, Device, DeviceConfig, Driving, Region, Remote};
 use pathweave_policy::{Service, schemes};
 use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
@@ -271,6 +272,51 @@ fn a_member_that_lies_disturbs_no_datagrams_of_others() {
             }
         }
     }
+}
+
+/// Numbers of associations travel in clear, so whoever sees packets can call in the name of a peer.
+#[test]
+fn a_caller_that_proves_nothing_costs_no_other_its_side_channel() {
+    let key = ClusterKey::from_bytes([7; 32]);
+    let mut config = rdm_loopback();
+    (config.device.protection, config.device.key) = (Protection::Encrypt, Some(key.clone()));
+    config.device.mtu_payload = 1_344;
+    (config.side_channels, config.side_idle) = (2, PATIENCE);
+    let server = RdmEndpoint::open(config.clone()).unwrap();
+    let client = RdmEndpoint::open(config).unwrap();
+    let (room, bytes) = (Region::zeroed(30_000).unwrap(), pattern(30_000, 1));
+    server.recv(1, room.all()).unwrap();
+    client.send(1, client.insert(server.local_addr()).unwrap(), region_of(&bytes).all()).unwrap();
+    assert_eq!(server.wait(PATIENCE).unwrap().result(), Ok(30_000));
+    let side = || server.stats().unwrap().side;
+    // Either may call the other, or both.
+    let mut before = side();
+    until("calls have ended", || {
+        std::thread::sleep(Duration::from_millis(200));
+        let last = std::mem::replace(&mut before, side());
+        last == before
+    });
+    assert!(before.open > 0);
+    let hello = raw::hello("erd", Protection::Encrypt, 2);
+    let hello = Hello { transport: TransportType::Erd, private_data: vec![0, 9], ..hello };
+    let mut peer = Raw::new(server.local_addr(), &key, hello);
+    peer.connect();
+    let preamble = Preamble {
+        protection: Protection::Encrypt,
+        to: SessionId(peer.other().1),
+        from: peer.established.as_ref().unwrap().session.local_id(),
+    };
+    let call = |_| {
+        let mut call = TcpStream::connect(server.local_addr()).unwrap();
+        call.write_all(&preamble.encode()).unwrap();
+        call
+    };
+    let mut calls: Vec<TcpStream> = (0..3).map(call).collect();
+    until("calls are answered", || side().accepted == before.accepted + 3);
+    // Records that nobody has sealed: they are refused after the preambles were understood.
+    calls.iter_mut().for_each(|call| call.write_all(&[&[0, 40][..], &[0x71; 40]].concat()).unwrap());
+    until("they are refused", || side().refused == before.refused + 3);
+    assert_eq!((side().closed, side().open), (before.closed, before.open));
 }
 
 /// A device that closes while a peer has been accepted and not heard again counts right: in its own turn, so that a panic

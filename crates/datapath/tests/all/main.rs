@@ -7,6 +7,7 @@ mod loops;
 mod peers;
 mod rails;
 mod rdm;
+mod reflection;
 mod room;
 mod several;
 mod silence;

@@ -6,7 +6,7 @@ use crate::support::{PATIENCE, Pair, done, loopback, pattern, region_of};
 use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{
     Access, CloseReason, ConfigError, ConnectError, ConnectionState, Device, DeviceConfig, Driving, Opcode,
-    OpenError, PostError, Region, Remote, Status, Unprotected, WaitError, Waiting,
+    OpenError, PostError, Region, Remote, Status, Uncontrolled, Unprotected, WaitError, Waiting,
 };
 
 const MTU: usize = 1_344;
@@ -204,8 +204,9 @@ fn both_ends_at_once_and_several_connections() {
 
 #[test]
 fn every_scheme_of_connections_carries_bytes() {
-    let server = Device::open(config()).unwrap();
-    let client = Device::open(config()).unwrap();
+    let config = DeviceConfig { uncontrolled: Uncontrolled::All, ..config() };
+    let server = Device::open(config.clone()).unwrap();
+    let client = Device::open(config).unwrap();
     let listener = server.listen().unwrap();
     let size = 2 << 20;
     for scheme in pathweave_policy::schemes() {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use pathweave_datapath::secure::{ClusterKey, Hello, Protection, SessionId, TransportType};
+use pathweave_datapath::secure::{ClusterKey, Features, Hello, Protection, SessionId, TransportType};
 use pathweave_units::{PathId, Rng, Time};
 use pathweave_wire::{Body, RdData, Segment};
 
@@ -41,11 +41,14 @@ impl Liar {
     /// Is accepted, or says why not within the handshake's time.
     pub(crate) fn meet(to: SocketAddr, guise: &Guise<'_>, rkey: u64, seed: u64) -> Liar {
         let Guise { key, scheme, protection, transport, paths } = *guise;
-        let mut hello = raw::hello(scheme, protection, paths);
+        // Where nobody listens.
+        let addresses = [1, 2].map(|host| SocketAddr::from(([127, 0, 0, host], 9))).to_vec();
+        let features = Features::ADDRESSES;
+        let mut hello = Hello { features, addresses, ..raw::hello(scheme, protection, paths) };
         if transport == TransportType::Erd {
             // Protected packets have a sequence each for datagrams and for records; then the port of its side channel,
             // where nobody listens.
-            hello = Hello { transport, paths: 2, private_data: vec![0, 9], ..hello };
+            hello = Hello { transport, private_data: vec![0, 9], ..raw::hello(scheme, protection, 2) };
         }
         let mut raw = Raw::new(to, key, hello);
         raw.connect();
@@ -67,7 +70,13 @@ impl Liar {
     fn say_one(&mut self) {
         let (dst_qp, session) = self.raw.other();
         match self.choices.below(40) {
-            0 => return self.raw.send_control(self.choices.below(4) as u8, session),
+            0 if self.choices.one_in(2) => {
+                return self.raw.send_control(self.choices.below(4) as u8, session);
+            }
+            0 => {
+                let (message, pair) = (self.choices.below(6) as u8, self.choices.below(4) as u8);
+                return self.raw.send_of_pair(message, pair, self.choices.below(4).into());
+            }
             1 => {
                 let frame = self.choices.below(self.said.len().max(1) as u32) as usize;
                 if let Some(frame) = self.said.get(frame) {

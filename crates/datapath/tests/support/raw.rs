@@ -122,6 +122,21 @@ impl Raw {
         count
     }
 
+    /// Contents of the packets that have come since the last time.
+    pub(crate) fn contents(&mut self) -> Vec<Vec<u8>> {
+        let (now, mut contents, mut datagram) = (self.now(), vec![], [0; 2_048]);
+        let session = &mut self.established.as_mut().expect("it is connected").session;
+        while let Ok((len, _)) = self.socket.recv_from(&mut datagram) {
+            let frame = &mut datagram[..len];
+            if self.protection == Protection::Insecure {
+                contents.push(frame[..len.saturating_sub(4)].to_vec());
+            } else if let Ok(opened) = session.open(now, frame) {
+                contents.push(frame[opened.body].to_vec());
+            }
+        }
+        contents
+    }
+
     /// Exactly these bytes. A socket that is full loses them.
     pub(crate) fn send_bytes(&self, bytes: &[u8]) {
         let _ = self.socket.send_to(bytes, self.to);
@@ -136,6 +151,12 @@ impl Raw {
     /// `content` with the protection that was agreed on, as a packet of path `path`: what the device gets to see is exactly
     /// that.
     pub(crate) fn send_content(&mut self, path: u16, content: &[u8]) -> Option<Vec<u8>> {
+        let frame = self.sealed(path, content)?;
+        self.send_bytes(&frame);
+        Some(frame)
+    }
+
+    fn sealed(&mut self, path: u16, content: &[u8]) -> Option<Vec<u8>> {
         let session = &mut self.established.as_mut().expect("it is connected").session;
         let frame = if self.protection == Protection::Insecure {
             let crc = datagram_crc(content) ^ session.plain_tags().sends;
@@ -147,7 +168,6 @@ impl Raw {
             session.seal(PathId(path), &mut frame).ok()?;
             frame
         };
-        self.send_bytes(&frame);
         Some(frame)
     }
 
@@ -158,6 +178,23 @@ impl Raw {
         emit_datagram_header(segment, &mut content).ok()?;
         content[layout.header_len + layout.payload_len..].fill(0);
         self.send_content(sequence, &content)
+    }
+
+    /// An Answer to a question about a pair of addresses, from a socket of any address.
+    pub(crate) fn send_answer(&mut self, from: &UdpSocket, pair: u8, secret: u64) {
+        if let Some(frame) = self.sealed(0, &self.of_pair(4, pair, secret)) {
+            let _ = from.send_to(&frame, self.to);
+        }
+    }
+
+    /// Connection control about a pair of addresses: 3 is Ask, 4 is Answer, and nothing else is anything.
+    pub(crate) fn send_of_pair(&mut self, message: u8, pair: u8, secret: u64) {
+        self.send_content(0, &self.of_pair(message, pair, secret));
+    }
+
+    fn of_pair(&self, message: u8, pair: u8, secret: u64) -> Vec<u8> {
+        let numbers = [self.other().1.to_be_bytes(), SESSION.0.to_be_bytes()].concat();
+        [&[0xdf, 2, message, 0][..], &numbers, &[pair, 0, 0, 0], &secret.to_be_bytes()].concat()
     }
 
     /// Connection control: 1 is Close, 2 is Closed, and nothing else is anything.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pathweave_datapath::secure::Protection;
 use pathweave_datapath::{
     Access, Connection, Device, DeviceConfig, Listener, MAX_PATHS, Region, Registration, Remote, Slice,
-    Unprotected,
+    Uncontrolled, Unprotected,
 };
 use pathweave_execution::{ConnId, Connections, Share};
 use pathweave_policy::Scheme;
@@ -329,6 +329,7 @@ fn config(
         // The lab's network is of its own: nothing else can send to it.
         protection: Protection::Insecure,
         unprotected: Unprotected::Anywhere,
+        uncontrolled: Uncontrolled::All,
         max_connections: 2 * MOST_CONNECTIONS,
         max_connections_per_peer: 2 * MOST_CONNECTIONS,
         seed: Some(spec.seed ^ u64::from(host) << 32),

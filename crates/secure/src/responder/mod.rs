@@ -125,7 +125,10 @@ impl Responder {
                 self.answer_unproven(from, datagram, answer);
             }
             Message::Initiate { header, cookie, noise } => {
-                if self.jar.check(now, id.address, attempt, cookie) {
+                let is_known = self.entries.contains_key(&id);
+                if self.jar.check(now, id.address, attempt, cookie)
+                    && (is_known || self.jar.tells_new(cookie))
+                {
                     self.on_request(now, from, id, header, cookie, noise);
                 } else {
                     self.counters.retries += 1;
@@ -377,12 +380,15 @@ impl Responder {
         self.find_next_timeout();
     }
 
-    /// While its cookie is good, a replayed Initiate of this attempt would pass for a new one.
+    /// While its cookie is good, a replayed Initiate of this attempt would pass for a new one. So where the oldest attempt is
+    /// forgotten before its time, requests with cookies as old are sent new ones.
     fn remember(&mut self, now: Time, id: RequestId) {
         if self.done >= self.config.limits.half_open.max(1) {
             let done = self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Done { .. }));
-            if let Some(oldest) = done.min_by_key(|(_, entry)| entry.due()).map(|(id, _)| *id) {
+            if let Some((until, oldest)) = done.map(|(id, entry)| (entry.due(), *id)).min() {
                 self.forget(oldest);
+                let lifetime_ps = self.config.cookie_lifetime.as_ps();
+                self.jar.forget_until(Time::from_ps(until.as_ps().saturating_sub(lifetime_ps)));
             }
         }
         let until = now.saturating_add(self.config.cookie_lifetime);

@@ -4,14 +4,27 @@ use std::net::SocketAddr;
 
 use pathweave_units::Time;
 
+use super::super::layout::{common, message};
 use super::super::*;
 use super::pair::{Pair, Seeded, client, hello, initiator, key, responder};
 
 /// Takes an initiator to the point where its request is with the application.
 fn ask(responder: &mut Responder, now: Time, from: SocketAddr, seed: u64) -> (Initiator, Option<RequestId>) {
+    let (initiator, id, _) = ask_seen(responder, now, from, seed);
+    (initiator, id)
+}
+
+/// The same, and the request as who is on the way sees it.
+fn ask_seen(
+    responder: &mut Responder,
+    now: Time,
+    from: SocketAddr,
+    seed: u64,
+) -> (Initiator, Option<RequestId>, Vec<u8>) {
     let mut initiator = initiator(now, &key(1), hello(1, seed as u32), seed);
+    let mut request = vec![];
     for _ in 0..2 {
-        let request = initiator.poll_transmit().expect("a request");
+        request = initiator.poll_transmit().expect("a request");
         responder.handle(now, from, &request);
         while let Some((to, answer)) = responder.poll_transmit() {
             assert_eq!(to, from);
@@ -23,7 +36,7 @@ fn ask(responder: &mut Responder, now: Time, from: SocketAddr, seed: u64) -> (In
         Some(other) => panic!("{other:?}"),
         None => None,
     };
-    (initiator, id)
+    (initiator, id, request)
 }
 
 fn failure(initiator: &mut Initiator) -> HandshakeError {
@@ -237,15 +250,26 @@ fn a_session_number_is_not_given_twice() {
 fn what_is_remembered_of_finished_handshakes_is_limited() {
     let mut responder = limited(Limits { half_open: 3, ..Limits::default() });
     let now = Time::from_us(1);
+    let mut requests = vec![];
     for seed in 0..20 {
         let now = Time::from_us(1 + seed);
-        let (mut initiator, id) = ask(&mut responder, now, client(), 1_000 + seed);
+        let (mut initiator, id, request) = ask_seen(&mut responder, now, client(), 1_000 + seed);
+        requests.push(request);
         responder.accept(now, id.unwrap(), hello(2, seed as u32)).unwrap();
         initiator.handle(now, &responder.poll_transmit().unwrap().1);
         responder.handle(now, client(), &initiator.poll_transmit().unwrap());
         assert!(matches!(responder.poll_event(), Some(ResponderEvent::Established { .. })));
         responder.admission().close(client().ip());
     }
+    // Replayed, requests of those that are remembered get no answer, and of others a new cookie and nothing else.
+    let replies = requests.iter().map(|request| {
+        responder.handle(Time::from_us(21), client(), request);
+        responder.poll_transmit().map(|(_, reply)| reply[common::TYPE])
+    });
+    let replies: Vec<_> = replies.collect();
+    assert_eq!(replies[..17], [Some(message::RETRY); 17]);
+    assert_eq!(replies[17..], [None; 3]);
+    assert!(responder.poll_event().is_none());
     // The last three are left, and go when their cookies have expired.
     let lifetime = ResponderConfig::default().cookie_lifetime;
     assert_eq!(responder.poll_timeout(), Some(Time::from_us(18) + lifetime));

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use pathweave_datapath::MAX_MESSAGE_BYTES;
+use pathweave_datapath::{MAX_MESSAGE_BYTES, Uncontrolled};
 use pathweave_scenario::units::{Bytes, Duration, Rate};
 
 use pathweave_perf::dpdk::{Local, Vdev};
@@ -48,6 +48,9 @@ pub(crate) struct ServerArgs {
     /// Memory a client may ask for, in each direction
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
     pub(crate) max_memory: u64,
+    /// Which schemes without congestion control (rps-nocc) clients may choose: none, or all, which a network must bear
+    #[arg(long, value_enum, default_value_t = UncontrolledKind::None, value_name = "WHICH")]
+    pub(crate) uncontrolled: UncontrolledKind,
     /// End after so many clients, at once or one after the other, and refuse further ones. A client that measures several
     /// sizes counts once [default: serve until Ctrl-C]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -213,6 +216,15 @@ pub(crate) struct ProtectionArgs {
     pub(crate) insecure: bool,
 }
 
+/// Schemes without congestion control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UncontrolledKind {
+    /// They are refused
+    None,
+    /// They are accepted
+    All,
+}
+
 /// What carries messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Transport {
@@ -246,9 +258,15 @@ impl ServerArgs {
     /// # Errors
     /// Something about the device cannot be.
     pub(crate) fn options(&self) -> Result<ServerOptions, Failure> {
+        let mut device = self.device.config(&self.bind)?;
+        device.uncontrolled = match self.uncontrolled {
+            // The server's own scheme is a controlled one.
+            UncontrolledKind::None => Uncontrolled::Own,
+            UncontrolledKind::All => Uncontrolled::All,
+        };
         Ok(ServerOptions {
             service: self.device.transport.service(),
-            device: self.device.config(&self.bind)?,
+            device,
             carrier: self.device.carrier()?,
             max_memory_bytes: self.max_memory,
             clients: self.clients,

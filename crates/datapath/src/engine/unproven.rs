@@ -1,0 +1,307 @@
+//! How much may be sent to an address that has not proved that the peer which lists it receives there.
+//!
+//! A peer may list any address, also one of a host that has nothing to do with it. Until an answer with the secret of a
+//! question has come from there, nothing but answers and short questions go there, which are of one size, and as many as
+//! three rules allow:
+//!
+//! - For each question that comes from the address three messages go there: the answer, and two questions ([`Invited`]).
+//! - Without being asked, all connections of the device together send it three questions, and then one a second. For each
+//!   answer that comes from there they may send three more ([`Unproven`]).
+//! - A connection sends such questions to all addresses that its peer lists, but no more than three times what the peer has
+//!   sent, as far as that is counted ([`Purse`]).
+//!
+//! So an address gets at most three times the bytes that came from there, three questions, and one a second. And a peer
+//! makes this end send at most three times as much to others as it sends itself, however many addresses it lists.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use pathweave_units::{Duration, Time};
+
+/// Messages that go to an address for one that has come from there.
+const FACTOR: u8 = 3;
+/// Questions that may go to an address that nothing has come from, at once,
+const AT_FIRST: u64 = 3;
+/// and then from one to the next.
+const EVERY: Duration = Duration::from_ms(1_000);
+/// Most questions that are saved up, of any kind: of what has come before nothing more counts.
+const MOST_SAVED: u8 = 48;
+/// Addresses that are remembered. An address is forgotten once it may be sent as much as one that is not known.
+const MOST_ADDRESSES: usize = 4_096;
+
+/// Three times the bytes of the shorter handshake, an initiator's: Retry and Accept of at least 60 and 96 bytes of UDP
+/// payload, in questions of 80 bytes, IPv4 header included.
+const FOR_HANDSHAKE: u8 = 7;
+/// Three times a packet of data or an acknowledgement, of at least 52 bytes where a question has 56, and of 76 where it has 80.
+const FOR_PACKET: u8 = 2;
+
+/// Questions that a peer's own by a pair of addresses allow there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Invited(u8);
+
+impl Invited {
+    /// A question has come, and is answered.
+    pub(crate) fn asked(&mut self) {
+        self.0 = self.0.saturating_add(FACTOR - 1).min(MOST_SAVED);
+    }
+
+    /// Whether there is one left.
+    pub(crate) fn any(self) -> bool {
+        self.0 > 0
+    }
+}
+
+/// Questions that a connection may send to all addresses without being asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Purse {
+    left: u8,
+    /// The latest arrival that counts.
+    heard: Time,
+}
+
+impl Purse {
+    /// After the handshake, at `now`.
+    pub(crate) fn new(now: Time) -> Self {
+        Purse { left: FOR_HANDSHAKE, heard: now }
+    }
+
+    /// Something last came from the peer at `heard`. Of all that has come since the last look one packet counts.
+    pub(crate) fn heard(&mut self, heard: Time) {
+        if heard > self.heard {
+            self.heard = heard;
+            self.earn(FOR_PACKET);
+        }
+    }
+
+    /// An answer has come from the peer.
+    pub(crate) fn answered(&mut self) {
+        self.earn(FACTOR);
+    }
+
+    fn earn(&mut self, questions: u8) {
+        self.left = self.left.saturating_add(questions).min(MOST_SAVED);
+    }
+}
+
+/// What all connections of a device together may send to addresses that have not proved themselves.
+#[derive(Debug, Default)]
+pub(crate) struct Unproven {
+    addresses: BTreeMap<IpAddr, Allowance>,
+}
+
+/// What may be sent to one.
+#[derive(Clone, Copy, Debug)]
+struct Allowance {
+    /// Questions for answers that have come from there.
+    earned: u8,
+    /// One may go each [`EVERY`] until then is used up.
+    used_until: Time,
+}
+
+impl Unproven {
+    /// Whether a question may go to `to` now; if so it is counted.
+    pub(crate) fn may_ask(
+        &mut self,
+        now: Time,
+        to: IpAddr,
+        invited: &mut Invited,
+        purse: &mut Purse,
+    ) -> bool {
+        if invited.any() {
+            invited.0 -= 1;
+            return true;
+        }
+        let may = purse.left > 0 && self.of(now, to).is_some_and(|allowance| allowance.take(now));
+        purse.left -= u8::from(may);
+        may
+    }
+
+    /// An answer with the secret of a question has come from `from`: for one connection the address has proved itself.
+    pub(crate) fn answered(&mut self, now: Time, from: IpAddr) {
+        if let Some(allowance) = self.of(now, from) {
+            allowance.earned = allowance.earned.saturating_add(FACTOR).min(MOST_SAVED);
+        }
+    }
+
+    /// Time begins anew.
+    pub(crate) fn clear(&mut self) {
+        self.addresses.clear();
+    }
+
+    /// `None`: too many are remembered.
+    fn of(&mut self, now: Time, address: IpAddr) -> Option<&mut Allowance> {
+        if self.addresses.len() >= MOST_ADDRESSES && !self.addresses.contains_key(&address) {
+            self.addresses.retain(|_, allowance| allowance.used_until > now);
+            if self.addresses.len() >= MOST_ADDRESSES {
+                return None;
+            }
+        }
+        Some(self.addresses.entry(address).or_insert(Allowance { earned: 0, used_until: now }))
+    }
+}
+
+impl Allowance {
+    fn take(&mut self, now: Time) -> bool {
+        if self.earned > 0 {
+            self.earned -= 1;
+            return true;
+        }
+        if self.used_until.saturating_since(now) > EVERY * (AT_FIRST - 1) {
+            return false;
+        }
+        self.used_until = self.used_until.max(now) + EVERY;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ip(last: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, last])
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::from_us(5) + Duration::from_ms(ms)
+    }
+
+    #[test]
+    fn an_address_that_never_spoke_gets_three_questions_and_then_one_a_second() {
+        let mut unproven = Unproven::default();
+        let mut sent = vec![];
+        for ms in (0..4_500).step_by(20) {
+            // Another connection each time, so that no purse is empty.
+            if unproven.may_ask(at(ms), ip(1), &mut Invited::default(), &mut Purse::new(at(0))) {
+                sent.push(ms);
+            }
+        }
+        assert_eq!(sent, [0, 20, 40, 1_000, 2_000, 3_000, 4_000]);
+        // Each address by itself.
+        assert!(unproven.may_ask(at(4_480), ip(2), &mut Invited::default(), &mut Purse::new(at(0))));
+    }
+
+    #[test]
+    fn a_question_from_there_allows_an_answer_and_two_questions() {
+        let mut unproven = Unproven::default();
+        let (mut invited, mut purse) = (Invited::default(), Purse { left: 0, heard: at(0) });
+        let mut ask = |invited: &mut Invited| unproven.may_ask(at(0), ip(1), invited, &mut purse);
+        assert!(!ask(&mut invited));
+        invited.asked();
+        assert_eq!([ask(&mut invited), ask(&mut invited), ask(&mut invited)], [true, true, false]);
+    }
+
+    #[test]
+    fn a_connection_asks_three_times_as_much_as_its_peer_says() {
+        let (mut unproven, mut purse) = (Unproven::default(), Purse::new(at(0)));
+        let mut asks = |purse: &mut Purse| {
+            (0..=255)
+                .filter(|last| unproven.may_ask(at(0), ip(*last), &mut Invited::default(), purse))
+                .count()
+        };
+        assert_eq!((asks(&mut purse), asks(&mut purse)), (7, 0), "for the handshake");
+        purse.heard(at(0));
+        assert_eq!(asks(&mut purse), 0, "that was the handshake");
+        purse.heard(at(1));
+        purse.heard(at(1));
+        assert_eq!(asks(&mut purse), 2);
+        purse.answered();
+        assert_eq!(asks(&mut purse), 3);
+        (0..100).for_each(|_| purse.answered());
+        assert_eq!(asks(&mut purse), 48);
+    }
+
+    #[test]
+    fn an_answer_lets_other_connections_ask_there() {
+        let mut unproven = Unproven::default();
+        let ask = |unproven: &mut Unproven| {
+            unproven.may_ask(at(0), ip(1), &mut Invited::default(), &mut Purse::new(at(0)))
+        };
+        assert_eq!((0..9).filter(|_| ask(&mut unproven)).count(), 3);
+        unproven.answered(at(0), ip(1));
+        assert_eq!((0..9).filter(|_| ask(&mut unproven)).count(), 3);
+    }
+
+    #[test]
+    fn no_more_addresses_are_remembered_than_there_is_room_for() {
+        let mut unproven = Unproven::default();
+        let mut ask = |ms, number: u32| {
+            let to = IpAddr::from(number.to_be_bytes());
+            unproven.may_ask(at(ms), to, &mut Invited::default(), &mut Purse::new(at(0)))
+        };
+        assert!((0..4_096).all(|number| ask(0, number)));
+        assert!(!ask(0, 5_000), "nobody is asked that would not be remembered");
+        assert!(ask(0, 7), "others are");
+        assert!(ask(1_000, 5_000), "all but one have been forgotten");
+        assert_eq!(unproven.addresses.len(), 2);
+    }
+
+    /// What happens, to one of a few connections with one of a few addresses.
+    #[derive(Clone, Copy, Debug)]
+    enum Happens {
+        WantsToAsk,
+        Asked,
+        Answered,
+        Heard,
+        TimePasses { ms: u16 },
+    }
+
+    fn happens() -> impl Strategy<Value = Happens> {
+        prop_oneof![
+            8 => Just(Happens::WantsToAsk),
+            1 => Just(Happens::Asked),
+            1 => Just(Happens::Answered),
+            1 => Just(Happens::Heard),
+            2 => (0u16..2_500).prop_map(|ms| Happens::TimePasses { ms }),
+        ]
+    }
+
+    proptest! {
+        /// All messages have the same number of bytes, so counting them counts bytes.
+        #[test]
+        fn whatever_happens_the_bounds_hold(events in prop::collection::vec((happens(), 0usize..4, 0usize..3), 0..400)) {
+            let mut unproven = Unproven::default();
+            let mut purses = [Purse::new(at(0)); 4];
+            let mut invited = [[Invited::default(); 3]; 4];
+            let (mut ms, mut came, mut sent) = (0, [0u64; 3], [0u64; 3]);
+            // What each peer has said, in questions, and what was sent to others on its connection.
+            let (mut said, mut caused) = ([7.0 / 3.0; 4], [0.0; 4]);
+            for (event, connection, address) in events {
+                match event {
+                    Happens::WantsToAsk => {
+                        let (invited, purse) = (&mut invited[connection][address], &mut purses[connection]);
+                        let may = unproven.may_ask(at(ms), ip(address as u8), invited, purse);
+                        sent[address] += u64::from(may);
+                        caused[connection] += f64::from(u8::from(may));
+                    }
+                    Happens::Asked => {
+                        invited[connection][address].asked();
+                        came[address] += 1;
+                        sent[address] += 1;
+                        said[connection] += 1.0;
+                        caused[connection] += 1.0;
+                    }
+                    Happens::Answered => {
+                        purses[connection].answered();
+                        unproven.answered(at(ms), ip(address as u8));
+                        came[address] += 1;
+                        said[connection] += 1.0;
+                    }
+                    Happens::Heard => {
+                        purses[connection].heard(at(ms));
+                        // A packet of data is shorter than a question by 52 to 56 at most.
+                        said[connection] += 52.0 / 56.0;
+                    }
+                    Happens::TimePasses { ms: passed } => ms += u64::from(passed),
+                }
+                for address in 0..3 {
+                    prop_assert!(sent[address] <= 3 * came[address] + 3 + ms / 1_000);
+                }
+                for connection in 0..4 {
+                    prop_assert!(caused[connection] <= 3.0 * said[connection] + 1e-9);
+                }
+            }
+        }
+    }
+}
