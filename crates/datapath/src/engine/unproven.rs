@@ -1,4 +1,4 @@
-//! How much may be sent to an address that has not proved that the peer which lists it receives there.
+//! The bound on what is sent to an address that has not proved that the peer which lists it receives there.
 //!
 //! A peer may list any address, also one of a host that has nothing to do with it. Until an answer with the secret of a
 //! question has come from there, nothing but answers and short questions go there, which are of one size, and as many as
@@ -45,7 +45,7 @@ impl Invited {
         self.0 = self.0.saturating_add(FACTOR - 1).min(MOST_SAVED);
     }
 
-    /// Whether there is one left.
+    /// There is one left.
     pub(crate) fn any(self) -> bool {
         self.0 > 0
     }
@@ -83,13 +83,13 @@ impl Purse {
     }
 }
 
-/// What all connections of a device together may send to addresses that have not proved themselves.
+/// The allowances of addresses that have not proved themselves, for all connections of a device together.
 #[derive(Debug, Default)]
 pub(crate) struct Unproven {
     addresses: BTreeMap<IpAddr, Allowance>,
 }
 
-/// What may be sent to one.
+/// The questions that may go to one.
 #[derive(Clone, Copy, Debug)]
 struct Allowance {
     /// Questions for answers that have come from there.
@@ -99,7 +99,7 @@ struct Allowance {
 }
 
 impl Unproven {
-    /// Whether a question may go to `to` now; if so it is counted.
+    /// Counts a question to `to`, if one may go there now; false if none may.
     pub(crate) fn may_ask(
         &mut self,
         now: Time,
