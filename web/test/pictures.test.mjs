@@ -155,6 +155,8 @@ test("any node or link of a large fabric is found by any of its names", async (t
   await find(`${names[0].replace(/\d+$/, "")}99999`);
   assert.match(await page.locator("#find-answer").textContent(), /There is .*\.$/);
   // The address brings it back, and its links lead on.
+  // It is written a little after a choice: what is to be written of those before is written first.
+  await page.evaluate(() => new Promise((done) => setTimeout(done, 300)));
   const before = await page.evaluate(() => location.hash);
   await find(`${names[from[5]]} > ${names[to[5]]}`);
   await page.waitForFunction((hash) => location.hash !== hash && location.hash.includes("chosen=link"), before);
