@@ -36,22 +36,26 @@ fn harmless(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let colour = colour_len(rest);
-        let (taken, shown) = match (colour, c) {
-            (Some(len), _) => (len, None),
-            (None, '\u{7f}') => (1, Some('\u{2421}')),
-            (None, c) if controls(c) => (
-                c.len_utf8(),
-                Some(char::from_u32(0x2400 + c as u32).filter(|_| c < ' ').unwrap_or('\u{fffd}')),
-            ),
-            (None, c) => (c.len_utf8(), None),
-        };
-        match shown {
-            Some(picture) => out.push(picture),
-            None => out.push_str(&rest[..taken]),
+        let (shown, after) = rest.split_at(colour.unwrap_or(c.len_utf8()));
+        if colour.is_none() && controls(c) {
+            out.push(picture(c));
+        } else {
+            out.push_str(shown);
         }
-        rest = &rest[taken..];
+        rest = after;
     }
     Cow::Owned(out)
+}
+
+/// The picture of a control character (Unicode, "Control Pictures"); of those from U+0080 on there is none.
+fn picture(control: char) -> char {
+    match control {
+        '\0'..=' ' => {
+            char::from_u32(0x2400 + u32::from(control)).expect("all of U+2400 to U+2420 are characters")
+        }
+        '\u{7f}' => '\u{2421}',
+        _ => '\u{fffd}',
+    }
 }
 
 /// Bytes of the sequence at the beginning of `text` that sets colours (ECMA-48, SGR), if there is one.

@@ -80,7 +80,7 @@ pub enum Unprotected {
     Anywhere,
 }
 
-/// Which schemes without congestion control peers may choose, whose packets leave as fast as the line lets them.
+/// Schemes without congestion control that peers may choose. Their packets leave as fast as the line lets them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Uncontrolled {
     /// The device's own scheme, if it is one of them.
@@ -123,7 +123,7 @@ pub struct DeviceConfig {
     /// Schemes of connections that peers may open to this end, by name or alias; others are refused. By default all that
     /// connections have. Datagram endpoints speak the one they are opened with, and do not look at this.
     pub accepted_schemes: Vec<String>,
-    /// Which of the accepted schemes peers may choose that have no congestion control.
+    /// Of the accepted schemes, those without congestion control that peers may choose.
     pub uncontrolled: Uncontrolled,
     /// Who runs the loop.
     pub driving: Driving,

@@ -77,7 +77,7 @@ pub enum KeyError {
         /// Who may do what.
         who: &'static str,
     },
-    /// It belongs to somebody else, who may change it.
+    /// The file belongs to somebody else, who may change it.
     #[error(
         "cluster key file {path} belongs to user {owner}, who may change it; expected user {expected} or 0: chown {expected} {path}"
     )]

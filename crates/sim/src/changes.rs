@@ -129,7 +129,7 @@ impl<const C: usize> Whole<'_, '_, C> {
             if topology.ports(from.into()).len() > 1
                 && let Some(shard) = self.at(from)
             {
-                let ports = shard.network.leading_ports(topology, from, to);
+                let ports = shard.network.routes.leading_ports(topology, from, to);
                 shard.hosts[from.index()].on_ports(now, PortChange::Reaches { to, ports });
                 told.insert(from);
             }
@@ -141,8 +141,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         }
     }
 
-    /// Where sources choose their paths: tells the queue pairs, of those whose ends `concerns` picks, which paths have failed or
-    /// come back.
+    /// Tells the queue pairs, of those whose ends `concerns` picks, which paths have failed or come back, if sources choose paths.
     fn tell_of_paths(&mut self, now: Time, concerns: impl Fn(&Network<C>, (HostId, HostId)) -> bool) {
         let spec = self.shards[0].spec;
         if !matches!(spec.routing, RouteChoice::Sources(_)) {

@@ -107,17 +107,18 @@ impl ChosenRoutes {
         }
     }
 
-    /// What there is to tell of the paths between two hosts; nothing where switches choose.
+    /// The views of the paths between two hosts; none where switches choose. `known_down`: links that the sender knows to be down
+    /// before routing does.
     pub(crate) fn views(
         &self,
         topology: &Topology,
         (src, dst): (HostId, HostId),
         (data_wire_bytes, ack_wire_bytes): (u32, u32),
-        links_down: &[u32],
+        known_down: &[LinkId],
     ) -> Vec<PathView> {
         let ChosenRoutes::Sources { sets, dead, headers } = self else { return Vec::new() };
-        let seen = Self::seen_by(topology, src, links_down);
-        let states = sets.alive(topology, src, dst, |link| !dead[link.index()] && !seen.contains(&link));
+        let states =
+            sets.alive(topology, src, dst, |link| !dead[link.index()] && !known_down.contains(&link));
         let view = |((id, hops), alive): ((u16, Vec<_>), bool)| {
             let links = u8::try_from(hops.len()).ok();
             let header = headers.as_ref().and_then(|headers| headers.of(src, dst, id));
@@ -150,19 +151,11 @@ impl ChosenRoutes {
             }
         }
         let hosts: Vec<HostId> = slowest.into_iter().flatten().map(|(_, host)| host).collect();
-        let links_down = vec![0; topology.links().len()];
         let pairs = hosts.iter().flat_map(|&src| hosts.iter().map(move |&dst| (src, dst)));
         let views = pairs
             .filter(|(src, dst)| src != dst)
-            .flat_map(|pair| self.views(topology, pair, (data_wire_bytes, data_wire_bytes), &links_down));
+            .flat_map(|pair| self.views(topology, pair, (data_wire_bytes, data_wire_bytes), &[]));
         views.max_by_key(|view| view.base_one_way)
-    }
-
-    /// Links of its own that a host of several ports sees to be down before routing notices: it has others to go on by.
-    fn seen_by(topology: &Topology, host: HostId, links_down: &[u32]) -> Vec<LinkId> {
-        let ports = topology.ports(host.into());
-        let links = ports.iter().map(|port| port.link).filter(|link| links_down[link.index()] > 0);
-        if ports.len() > 1 { links.collect() } else { Vec::new() }
     }
 
     /// Whether the state of any path between two hosts differs from what `before` said.

@@ -315,7 +315,7 @@ impl<const C: usize> Shard<'_, C> {
                 nic.classes.get_or_insert_default().insert(own.qp, class);
             }
         }
-        let leading = self.network.leading_ports(&spec.topology, own.host, peer.host);
+        let leading = self.network.routes.leading_ports(&spec.topology, own.host, peer.host);
         if nic.source_routed {
             let routes = self.network.routes.count(own.host, peer.host, scheme.paths);
             let paths = opening.env.paths / leading.count_ones().max(1) as u16;

@@ -54,7 +54,7 @@ pub(crate) struct Nic {
     acks_as_data: bool,
     /// Its paths are explicit: acknowledgements go back over the links of what they answer.
     pub(crate) source_routed: bool,
-    /// It sends by links that are down, too, which lose what it sends: none is up, or a path names its port.
+    /// The NIC sends by links that are down, too, which lose its packets: none is up, or a path names its port.
     pub(crate) sends_in_vain: bool,
     /// There is [`Host::model`].
     has_model: bool,

@@ -125,19 +125,18 @@ impl<const C: usize> Network<C> {
         Hosts::new(spec.topology.hosts(), part, host)
     }
 
-    /// NIC ports by which packets of `src` to `dst` leave, a bit each; 0: there is no way.
-    pub(crate) fn leading_ports(&self, topology: &Topology, src: HostId, dst: HostId) -> u64 {
-        self.routes.leading_ports(topology, src, dst)
-    }
-
-    /// As the sender of a pair knows its paths; nothing where switches choose.
+    /// The paths of a pair as its sender knows them; none where switches choose. A host of several ports sees a link of its own fail
+    /// before routing notices, for it has others to go on by.
     pub(crate) fn views(&self, spec: &SimSpec, pair: (HostId, HostId)) -> Vec<PathView> {
-        self.routes.views(&spec.topology, pair, full_and_ack_bytes(&spec.host), &self.links_down)
+        let ports = spec.topology.ports(pair.0.into());
+        let own = ports.iter().map(|port| port.link).filter(|link| self.links_down[link.index()] > 0);
+        let own: Vec<LinkId> = if ports.len() > 1 { own.collect() } else { Vec::new() };
+        self.routes.views(&spec.topology, pair, full_and_ack_bytes(&spec.host), &own)
     }
 
-    /// The ports of [`Network::leading_ports`]; `None`: there is no way.
+    /// The ports of [`ChosenRoutes::leading_ports`]; `None`: there is no way.
     pub(crate) fn port_set(&self, topology: &Topology, src: HostId, dst: HostId) -> Option<PortSet> {
-        let leading = self.leading_ports(topology, src, dst);
+        let leading = self.routes.leading_ports(topology, src, dst);
         (leading != 0).then(|| PortSet::new(leading, leading))
     }
 

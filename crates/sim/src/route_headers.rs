@@ -58,7 +58,7 @@ impl RouteHeaders {
         Some(RouteHeaders { sets: Arc::clone(sets), framing, form, entries })
     }
 
-    /// That of a path; `None` where the pair has no such path, or paths have no headers.
+    /// The header of a path; `None` where the pair has no such path, or paths have no headers.
     pub(crate) fn of(&self, src: HostId, dst: HostId, path: u16) -> Option<RouteHeader> {
         let form = self.form?;
         let number = self.sets.number(src, dst, path)?;

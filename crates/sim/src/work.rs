@@ -247,7 +247,7 @@ impl<const C: usize> Shard<'_, C> {
         let is_sender = own == self.traffic.execution.connections[conn].src;
         let class = spec.groups[group.index()].class;
         let scheme = &spec.scheme_of(group).scheme;
-        let leading = self.network.leading_ports(&spec.topology, own, peer);
+        let leading = self.network.routes.leading_ports(&spec.topology, own, peer);
         let wished = scheme.paths_over(leading.count_ones() as u16);
         let env = PolicyEnv { paths: self.network.routes.count(own, peer, wished), ..opening.env };
         let policy = self.policy(conn, opening);

@@ -10,7 +10,7 @@ use crate::run::Missed;
 
 /// One of the two.
 pub(crate) struct Side {
-    /// Its name where messages of it did not finish.
+    /// The name of the run in the error, if messages did not finish.
     pub(crate) name: &'static str,
     /// Fields that it sets beside those of the case.
     pub(crate) set: Table,

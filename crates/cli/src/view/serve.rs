@@ -43,8 +43,8 @@ const HTML: &str = "text/html; charset=utf-8";
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// What a page that lies in a folder may do: show what is in it, in an origin of its own. It may be somebody else's, and must not read
-/// what else is served.
+/// The policy of pages that lie in a folder: they show what is in them, in an origin of their own. Such a page may be somebody else's,
+/// and must not read what else is served.
 const POLICY_OF_PAGES: &str = "sandbox allow-scripts allow-downloads allow-popups allow-popups-to-escape-sandbox \
                                allow-top-navigation-by-user-activation; default-src 'none'; style-src 'unsafe-inline'; \
                                script-src 'unsafe-inline'; img-src data: blob:; font-src data:; base-uri 'none'; \

@@ -23,19 +23,19 @@ pub(crate) enum Message {
     Close,
     /// That has been heard.
     Closed,
-    /// Whether this comes through, which has come by a pair of addresses, by the sender's number of it. The secret is told
-    /// nobody else.
+    /// A question by a pair of addresses, by the sender's number of the pair, which the peer answers if it comes through. The
+    /// secret is told nobody else.
     Ask { pair: u8, secret: u64 },
-    /// It has, and this is its secret.
+    /// The answer to a question that came through, with its secret.
     Answer { pair: u8, secret: u64 },
 }
 
 /// Bytes of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// Those of its answer: for addresses that have not proved themselves.
+    /// As long as an answer: for addresses that have not proved themselves.
     Short,
-    /// Those of the longest packet of data.
+    /// As long as the longest packet of data.
     Full,
 }
 

@@ -63,7 +63,7 @@ struct Pair {
     rail: Rail,
     to: SocketAddr,
     state: State,
-    /// When a question last left, when the next one does, and how long to wait after that.
+    /// Time of the last question, time of the next one, and the wait after that.
     asked: Option<Time>,
     next: Time,
     wait: Duration,
@@ -79,7 +79,7 @@ impl Pair {
         matches!(self.state, State::Asked | State::Answered)
     }
 
-    /// Whether the peer has answered by it.
+    /// The peer has answered by it.
     fn has_answered(&self) -> bool {
         matches!(self.state, State::Answered | State::Proven)
     }
@@ -126,7 +126,7 @@ pub(crate) struct Rails {
     next_turn: Time,
     /// Number of the pair of the handshake.
     met: u8,
-    /// What may be sent to addresses that have not proved themselves.
+    /// Questions that may go to addresses that have not proved themselves.
     purse: Purse,
 }
 
@@ -255,7 +255,7 @@ impl Rails {
         }
     }
 
-    /// Where a question by a pair goes.
+    /// The way of a question by a pair.
     pub(crate) fn to_ask(&self, number: u8) -> (Rail, SocketAddr) {
         self.of(number)
     }

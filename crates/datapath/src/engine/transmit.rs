@@ -210,12 +210,12 @@ impl Core {
 /// A question of a peer by a pair of addresses.
 pub(super) struct Asked {
     pub(super) id: ConnectionId,
-    /// Where the answer goes.
+    /// The way of the answer.
     pub(super) back: (Rail, SocketAddr),
     /// The pair and the secret, which the answer repeats.
     pub(super) pair: u8,
     pub(super) secret: u64,
-    /// What is asked back with it.
+    /// The question that is asked back with it.
     pub(super) asks: Option<Question>,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct NicModel {
     pub(crate) reorder: Option<Reorder>,
     /// Datagrams and connections take turns at the NIC: whose it was.
     pub(crate) datagrams_next: bool,
-    /// Where sources choose explicit routes: those to each host.
+    /// The explicit routes to each host, if sources choose routes.
     pub(crate) routes: BTreeMap<HostId, DatagramRoutes>,
     /// Datagrams that were sent again, until the run takes note.
     pub(crate) sent_again: Vec<SentAgain>,

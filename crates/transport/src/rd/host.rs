@@ -58,7 +58,7 @@ impl<P: Policy> RdHost<P> {
         self.qps.iter()
     }
 
-    /// As [`RdQp::change_ports`], for all of them, and of the ports that work for those to come.
+    /// Takes in what has become of NIC ports, for all queue pairs; those added later learn which ports work.
     pub fn change_ports(&mut self, change: PortChange) {
         if let PortChange::Works { ports } = change {
             self.working = Some(ports);

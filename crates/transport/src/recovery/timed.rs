@@ -47,9 +47,9 @@ pub(crate) struct Oldest {
 /// The meaning of an answer for what left before its probe on its path and is not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answers {
-    /// It is lost.
+    /// The packet is lost.
     Prove,
-    /// Something has overtaken it.
+    /// Something has overtaken the packet.
     Overtake,
 }
 
