@@ -33,6 +33,7 @@ __all__ = [
     "program",
     "run",
     "schema",
+    "scheme_colours",
     "schemes",
     "sweep_run",
     "topologies",
@@ -340,6 +341,9 @@ def sweep_run(
     """Makes a run of a sweep and returns its files by name; `None` if it was cancelled."""
 
 def comparison_table(runs: list[RunResult]) -> str: ...
+def scheme_colours(names: list[str]) -> list[str]:
+    """Colours of curves, as "#rrggbb": a scheme has the one that it has on pages."""
+
 def write_comparison(runs: list[RunResult], folder: str | os.PathLike[str]) -> pathlib.Path: ...
 def schemes() -> list[dict[str, Any]]:
     """All schemes: dicts with `name`, `help`, `source`, `aliases` and `fields`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from . import _pathweave
 from ._scale import Scale, label_of, scale_for
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from ._pathweave import RunResult
 
-# Colours that people with any colour vision tell apart (Okabe and Ito); their yellow is too light for a line.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 # Of a picture, inches.
 _SIZE = (7.0, 4.2)
 # More curves than this are no longer told apart.
@@ -68,8 +67,8 @@ class Plot:
         least, most = min(v.min() for v in curves.values()), max(v.max() for v in curves.values())
         scale = scale_for(column, most)
         axes = self._axes(ax, f"{label_of(column)}{scale.suffix}", "Fraction of flows")
-        for number, (label, values) in enumerate(curves.items()):
-            axes.ecdf(values / scale.divisor, label=label, linewidth=1.6, **_look(number))
+        for look, (label, values) in zip(_looks(curves), curves.items(), strict=True):
+            axes.ecdf(values / scale.divisor, label=label, linewidth=1.6, **look)
         if log is True or (log is None and least > 0 and most > 30 * least):
             axes.set_xscale("log")
         axes.set_ylim(0, 1.01)
@@ -186,16 +185,17 @@ class Plot:
         scale, time = scale_for(kind, _peak(rows)), scale_for("time_ns", float(instants["time_ns"].max() or 0))  # type: ignore[arg-type]
         axes = self._axes(ax, f"Simulated time{time.suffix}", f"{label_of(kind)}{scale.suffix}")
         names = self._names(name, kind)
-        for number, ((entity, index), curve) in enumerate(curves[:most]):
+        labels = [names(int(entity), int(index)) for (entity, index), _ in curves[:most]]
+        for look, label, (_, curve) in zip(_looks(labels), labels, curves, strict=False):
             # Where a sample is zero there is no row.
             full = instants.join(curve.select("time_ns", "value"), on="time_ns", how="left")
             values = full["value"].fill_null(0.0 if kind in _ZERO else None)
             axes.plot(
                 full["time_ns"].to_numpy() / time.divisor,
                 values.to_numpy() / scale.divisor,
-                label=names(int(entity), int(index)),
+                label=label,
                 linewidth=1.4,
-                **_look(number),
+                **look,
             )
         axes.set_ylim(bottom=0)
         axes.margins(x=0)
@@ -293,9 +293,10 @@ def _peak(rows: polars.DataFrame) -> float:
     return float(rows["value"].max() or 0)  # type: ignore[arg-type]
 
 
-def _look(number: int) -> dict[str, Any]:
-    """Colour and dashes of a curve; no two of the first 14 are alike."""
-    return {"color": _COLOURS[number % len(_COLOURS)], "linestyle": "-" if number < len(_COLOURS) else "--"}
+def _looks(labels: Iterable[str]) -> list[dict[str, Any]]:
+    """Colour and dashes of each curve; no two of the first 16 are alike, and a scheme has the colour that it has on pages."""
+    colours = _pathweave.scheme_colours(list(labels))
+    return [{"color": c, "linestyle": "--" if c in colours[:i] else "-"} for i, c in enumerate(colours)]
 
 
 def _figure(axes: matplotlib.axes.Axes) -> Any:

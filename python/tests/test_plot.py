@@ -105,6 +105,7 @@ def test_several_runs_in_one_picture(small: pw.Scenario, tmp_path: Path) -> None
     axes: Any = both.plot.cdf()
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["ecmp", "rps"]
     assert is_picture(axes, tmp_path / "both.png")
+    assert [line.get_color() for line in axes.get_lines()] == ["#6b7280", "#5b4b9a"], "as in web/src/style.css"
     assert both.plot.heatmap(run="rps").get_title() == "rps"
     with pytest.raises(ValueError, match="run is 'udmp'; expected one of 'ecmp', 'rps'"):
         both.plot.heatmap(run="udmp")

@@ -126,6 +126,23 @@ test("everything can be reached with the keyboard, and the focus shows", async (
   assert.equal(await page.evaluate(() => document.activeElement.dataset.key), "flows");
 });
 
+test("curves of what goes on show its data", async (t) => {
+  const page = await open(t);
+  const [rate, flows] = await page.locator("#under-way .chart").evaluateAll((charts) => charts.map((c) => {
+    const [from, to, low, high] = c.dataset.span.split(" ").map(Number);
+    return { points: c.dataset.points, from, to, low, high };
+  }));
+  // A rate for each interval, and a sum at each instant and at none.
+  assert.deepEqual([rate.points, flows.points], ["80 80", "81 81"]);
+  // 80 instants, 0.1 ms apart; the second scheme has 3 flows more at each. In 0.1 ms it moves 3 MB and 2 MB of the sine's steepest.
+  assert.ok(rate.from === 0 && flows.to === 8e6, JSON.stringify(flows));
+  assert.ok(flows.low <= 0 && flows.high >= 240 && flows.high < 300, JSON.stringify(flows));
+  const steepest = Math.max(...points.map((i) => 3 + 2 * (Math.sin(i / 3) - Math.sin((i - 1) / 3)))) * 1e6 * 8 / 1e-4;
+  assert.ok(rate.high >= steepest && rate.high < 1.3 * steepest, `${rate.high} of ${steepest}`);
+  const colours = await page.locator("#under-way .chart").first().locator(".u-marker").evaluateAll((marks) => marks.map((m) => getComputedStyle(m).borderTopColor));
+  assert.deepEqual(colours.slice(-2), ["rgb(107, 114, 128)", "rgb(0, 114, 178)"], "grey ecmp, blue udmp, as in reports");
+});
+
 test("what goes on is followed, and results appear when they are there", async (t) => {
   t.after(() => { rmSync(join(folder, "late"), { recursive: true, force: true }); file(progress, under(process.pid, 0.4)); });
   const page = await open(t);

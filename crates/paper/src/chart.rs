@@ -1,5 +1,6 @@
 //! Curves and bars as pictures.
 
+use pathweave_results::SCHEME_COLOURS;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -49,25 +50,15 @@ pub(crate) struct Look {
 }
 
 impl Look {
+    fn ink(self) -> RGBColor {
+        let (red, green, blue) = SCHEME_COLOURS[self.colour % SCHEME_COLOURS.len()];
+        RGBColor(red, green, blue)
+    }
+
     fn opacity(self) -> f64 {
         if self.published { 0.4 } else { 1.0 }
     }
 }
-
-/// So many names of a figure have a colour of their own.
-pub(crate) const COLOUR_COUNT: usize = 8;
-
-/// Okabe and Ito's colours, which people with colour blindness can tell apart.
-const COLOURS: [RGBColor; COLOUR_COUNT] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(230, 159, 0),
-    RGBColor(90, 90, 90),
-    RGBColor(160, 110, 40),
-];
 
 const WIDTH: u32 = 560;
 const HEIGHT: u32 = 400;
@@ -144,7 +135,7 @@ fn draw_legend<B: Backend>(area: &Area<B>, placed: &[Placed<'_>]) -> Result<(), 
     let style = TextStyle::from((FONT, 15).into_font()).color(&INK);
     for ((name, look, bars), line, x) in placed {
         let (x, y) = (*x as i32, (12 + line * LEGEND_LINE) as i32);
-        let colour = COLOURS[look.colour % COLOURS.len()];
+        let colour = look.ink();
         if *bars {
             let fill = if look.dashed { colour.mix(0.45).filled() } else { colour.filled() };
             area.draw(&Rectangle::new([(x + 8, y), (x + 32, y + 14)], fill))?;
@@ -240,7 +231,7 @@ where
     }
     mesh.draw()?;
     for (i, curve) in panel.curves.iter().enumerate() {
-        let colour = COLOURS[curve.look.colour % COLOURS.len()];
+        let colour = curve.look.ink();
         let stroke = colour.mix(curve.look.opacity()).stroke_width(2);
         if panel.bars {
             let width = 0.8 / panel.curves.len() as f64;

@@ -1,8 +1,10 @@
 //! From the points of a figure to its picture.
 
-use crate::chart::{COLOUR_COUNT, Chart, Curve, Look, PanelChart};
+use pathweave_results::scheme_colours;
+
+use crate::chart::{Chart, Curve, Look, PanelChart};
 use crate::heat::HeatMap;
-use crate::model::{PlotKind, Published, Variant, plain, unit_factor};
+use crate::model::{PlotKind, Published, Series, Variant, plain, unit_factor};
 use crate::picture::{Drawn, Failed};
 use crate::plan::FigurePlan;
 use crate::scores;
@@ -36,43 +38,29 @@ fn chart(figure: &FigurePlan) -> Option<Chart> {
     })
 }
 
-/// Variants of a name share a colour and differ in dashes.
-fn look(figure: &FigurePlan, series: usize, marked: bool) -> Look {
-    let file = &figure.figure.file;
-    let one = &file.series[series];
-    let mut names: Vec<&str> = Vec::new();
-    for series in &file.series {
-        if !names.contains(&series.name.as_str()) {
-            names.push(&series.name);
+/// Curves of a name share the colour of its scheme and differ in dashes.
+fn look(all: &[Series], series: usize, marked: bool) -> Look {
+    let one = &all[series];
+    let mut first: Vec<&Series> = Vec::new();
+    for series in all {
+        if !first.iter().any(|known| known.name == series.name) {
+            first.push(series);
         }
     }
-    let own = names.iter().position(|name| *name == one.name).unwrap_or(0);
+    let schemes: Vec<String> = first.iter().map(|series| scheme(series)).collect();
+    let schemes: Vec<&str> = schemes.iter().map(String::as_str).collect();
+    let own = first.iter().position(|known| known.name == one.name).unwrap_or(0);
     Look {
-        colour: colours(&names)[own],
+        colour: scheme_colours(&schemes)[own],
         dashed: matches!(one.variant, Some(Variant::Published | Variant::Simulated)),
         marked,
         published: false,
     }
 }
 
-/// Colours of different names. Some have theirs in every figure; others take what is left, and only when nothing is, two
-/// share one.
-fn colours(names: &[&str]) -> Vec<usize> {
-    const KNOWN: [(&str, usize); 8] = [
-        ("UDMP", 0),
-        ("MPRDMA", 1),
-        ("QP-Scaling-16", 2),
-        ("QP-Scaling-32", 3),
-        ("MPRDMA, half window", 5),
-        ("RPS", 6),
-        ("Swift over RPS", 4),
-        ("REPS", 7),
-    ];
-    let known = |name: &str| KNOWN.iter().find(|(known, _)| *known == name).map(|(_, colour)| *colour);
-    let taken: Vec<usize> = names.iter().filter_map(|name| known(name)).collect();
-    let left = (0..COLOUR_COUNT).filter(|colour| !taken.contains(colour));
-    let mut left = left.chain((0..COLOUR_COUNT).cycle());
-    names.iter().map(|name| known(name).unwrap_or_else(|| left.next().unwrap_or(0))).collect()
+/// The scheme of a curve; of one that runs the scenario's, its name stands for it.
+fn scheme(series: &Series) -> String {
+    series.scheme.clone().unwrap_or_else(|| series.name.to_lowercase())
 }
 
 /// Steps of a drawn distribution at most, about.
@@ -189,7 +177,7 @@ fn published(figure: &FigurePlan, measure: &str, panel: usize) -> Vec<Curve> {
             name: format!("{} (in the paper)", of.series),
             points: points.filter_map(|(x, y)| Some((at(plain(x))? as f64, *y))).collect(),
             errors: Vec::new(),
-            look: Look { published: true, ..look(figure, series, true) },
+            look: Look { published: true, ..look(&file.series, series, true) },
         })
     };
     file.published.iter().filter(here).filter_map(curve).collect()
@@ -220,8 +208,8 @@ fn traces(figure: &FigurePlan) -> Vec<PanelChart> {
 }
 
 fn named(figure: &FigurePlan, series: usize, points: Vec<(f64, f64)>, marked: bool) -> Curve {
-    let name = figure.figure.file.series[series].label();
-    Curve { name, points, errors: Vec::new(), look: look(figure, series, marked) }
+    let all = &figure.figure.file.series;
+    Curve { name: all[series].label(), points, errors: Vec::new(), look: look(all, series, marked) }
 }
 
 fn by_panel(figure: &FigurePlan, curve: impl Fn(&crate::plan::Point) -> Curve) -> Vec<PanelChart> {
@@ -245,13 +233,23 @@ mod tests {
     use crate::model::Panel;
 
     #[test]
-    fn names_that_have_a_colour_keep_it_and_others_differ() {
-        assert_eq!(colours(&["LAPS", "UDMP", "REPS", "RPS", "PLB"]), [1, 0, 7, 6, 2]);
-        let many = ["a", "RPS", "b", "c", "d", "e", "f", "g"];
-        let mut all = colours(&many);
-        all.sort_unstable();
-        assert_eq!(all, (0..COLOUR_COUNT).collect::<Vec<_>>());
-        assert_eq!(colours(&[&many[..], &["one too many"]].concat())[8], 0);
+    fn a_curve_has_the_colour_of_its_scheme_on_every_page() {
+        let text = r#"
+            series = [
+                { name = "Ours", variant = "published", scheme = "laps-published" },
+                { name = "Ours", variant = "repaired", scheme = "laps" },
+                { name = "UDMP" },
+                { name = "hash", scheme = "study-ecmp" },
+            ]
+        "#;
+        let all: BTreeMap<String, Vec<Series>> = toml::from_str(text).unwrap();
+        let look = |series| look(&all["series"], series, false);
+        let elsewhere = |scheme: &str| scheme_colours(&[scheme])[0];
+        assert_eq!(
+            [0, 1, 2, 3].map(|series| look(series).colour),
+            ["laps", "laps", "udmp", "ecmp"].map(elsewhere)
+        );
+        assert!(look(0).dashed && !look(1).dashed);
     }
 
     #[test]

@@ -142,6 +142,18 @@ pub(crate) fn comparison_table(runs: Vec<PyRef<'_, RunResult>>) -> String {
     results::comparison_table(&runs.iter().map(|run| &run.summary).collect::<Vec<_>>())
 }
 
+/// Colours of curves, as "#rrggbb": a scheme has the one that it has on pages.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "what Python hands over")]
+pub(crate) fn scheme_colours(names: Vec<String>) -> Vec<String> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let hex = |number: usize| {
+        let (red, green, blue) = results::SCHEME_COLOURS[number];
+        format!("#{red:02x}{green:02x}{blue:02x}")
+    };
+    results::scheme_colours(&names).into_iter().map(hex).collect()
+}
+
 /// Writes the folder that `pathweave compare` writes: a folder a run, and a report of all.
 #[pyfunction]
 pub(crate) fn write_comparison(runs: Vec<PyRef<'_, RunResult>>, folder: PathBuf) -> PyResult<PathBuf> {

@@ -1,7 +1,17 @@
 //! The colour of a scheme, the same on every page.
 
-/// Colours of `style.css`, `--c0` and up.
-const COLOURS: usize = 8;
+/// Colours by number, red, green and blue: `--c0` and up of `style.css` on a light page. People with any colour vision tell them apart.
+pub const SCHEME_COLOURS: [(u8, u8, u8); 8] = [
+    (0x00, 0x72, 0xb2),
+    (0xd5, 0x5e, 0x00),
+    (0x00, 0x9e, 0x73),
+    (0xcc, 0x79, 0xa7),
+    (0xb8, 0x86, 0x0b),
+    (0x3a, 0xa6, 0xdd),
+    (0x5b, 0x4b, 0x9a),
+    (0x6b, 0x72, 0x80),
+];
+const COUNT: usize = SCHEME_COLOURS.len();
 
 /// Schemes that are compared most. What others are compared with as a rule is grey.
 const OWN: [(&str, usize); 16] = [
@@ -25,30 +35,45 @@ const OWN: [(&str, usize); 16] = [
 
 /// The number of the colour of each name. A name has the same one on every page, unless a page has several names of one colour: then
 /// the later of them have what is left. Only beyond eight names do two share one. A name may have more words behind that of its scheme.
+/// A variant has the colour of the scheme that it names in part: `study-laps` and `laps-published` that of `laps`.
 pub fn scheme_colours(names: &[&str]) -> Vec<usize> {
-    let scheme = |name: &str| name.split(' ').next().unwrap_or_default().to_owned();
-    let own = |name: &str| OWN.iter().find(|(known, _)| *known == scheme(name)).map(|(_, colour)| *colour);
-    // FNV-1a.
-    let of_text = |name: &str| {
-        let hash = scheme(name)
-            .bytes()
-            .fold(0x811c_9dc5u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-        (hash >> 16) as usize % COLOURS
-    };
+    let wishes: Vec<_> = names.iter().map(|name| wish(name)).collect();
     let mut colours = vec![None; names.len()];
-    let mut taken = [false; COLOURS];
+    let mut taken = [false; COUNT];
     // Those that have a colour of their own choose first.
-    for known in [true, false] {
-        for (place, name) in names.iter().enumerate().filter(|(_, name)| own(name).is_some() == known) {
-            let wanted = own(name).unwrap_or_else(|| of_text(name));
-            let free =
-                (wanted..wanted + COLOURS).map(|colour| colour % COLOURS).find(|&colour| !taken[colour]);
-            let colour = free.unwrap_or(wanted);
+    for kin in [Kin::Scheme, Kin::Variant, Kin::None] {
+        for (place, (_, wanted)) in wishes.iter().enumerate().filter(|(_, (of, _))| *of == kin) {
+            let free = (*wanted..*wanted + COUNT).map(|colour| colour % COUNT).find(|&colour| !taken[colour]);
+            let colour = free.unwrap_or(*wanted);
             taken[colour] = true;
             colours[place] = Some(colour);
         }
     }
     colours.into_iter().flatten().collect()
+}
+
+/// Relation of a name to the schemes that have a colour of their own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kin {
+    Scheme,
+    Variant,
+    None,
+}
+
+/// The colour that a name has unless another has it before.
+fn wish(name: &str) -> (Kin, usize) {
+    let scheme = name.split(' ').next().unwrap_or_default();
+    let own = |name: &str| OWN.iter().find(|(known, _)| *known == name).map(|(_, colour)| *colour);
+    if let Some(colour) = own(scheme) {
+        return (Kin::Scheme, colour);
+    }
+    if let Some(colour) = scheme.split('-').find_map(own) {
+        return (Kin::Variant, colour);
+    }
+    // FNV-1a.
+    let hash =
+        scheme.bytes().fold(0x811c_9dc5u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    (Kin::None, (hash >> 16) as usize % COUNT)
 }
 
 #[cfg(test)]
@@ -70,6 +95,24 @@ mod tests {
         assert_eq!(all.map(weave), [2; 4]);
         assert_eq!(scheme_colours(&["udmp", "ecmp"]), [0, 7]);
         assert_eq!(scheme_colours(&["mine"]), scheme_colours(&["ecmp", "mine"])[1..]);
+    }
+
+    #[test]
+    fn a_variant_has_the_colour_of_its_scheme_unless_both_are_there() {
+        let variants =
+            ["study-laps", "nic-dlbf-published", "reflex-swift-published", "ecmp-sr", "qp-scaling"];
+        assert_eq!(variants.map(|name| scheme_colours(&[name])[0]), [3, 5, 1, 7, 1]);
+        assert_eq!(scheme_colours(&["ecmp-sr", "ecmp"])[1], 7);
+    }
+
+    #[test]
+    fn pages_use_the_same_colours() {
+        let css = include_str!("../../../web/src/style.css");
+        let line = css.lines().find(|line| line.contains("--c0:")).expect("the light page has colours");
+        for (number, (red, green, blue)) in SCHEME_COLOURS.into_iter().enumerate() {
+            let rule = format!("--c{number}: #{red:02x}{green:02x}{blue:02x};");
+            assert!(line.contains(&rule), "{rule} is not in {line}");
+        }
     }
 
     #[test]

@@ -60,7 +60,7 @@ mod waits;
 
 pub use activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, Parallelism};
 pub use collectives::{CollectiveRecord, collectives};
-pub use colours::scheme_colours;
+pub use colours::{SCHEME_COLOURS, scheme_colours};
 pub use columns::{ACTIVITIES, Column, EVENTS, FLOWS, Get, JOBS, LINKS, SERIES};
 pub use columns_of_jobs::{COLLECTIVES, CRITICAL, LAYERS};
 pub use columns_of_waits::WAITS;

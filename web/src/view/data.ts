@@ -7,7 +7,7 @@ export interface Row {
 }
 /** Sums at some instants, from which rates follow. */
 export interface LiveRun {
-  name: string; over: boolean; done: number; flows: number; time_ns: number[]; bytes: number[]; finished: number[]; packet_hops: number[];
+  name: string; colour: number; over: boolean; done: number; flows: number; time_ns: number[]; bytes: number[]; finished: number[]; packet_hops: number[];
 }
 export interface Live {
   path: string; kind: string; name: string; seed: number | null; alive: boolean; written_unix_s: number; wall_s: number;

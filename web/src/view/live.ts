@@ -38,7 +38,7 @@ export function live(cards: HTMLElement, all: Live[]): void {
     const grid = element("div", { class: "cards small" });
     box.append(grid);
     const line = (r: LiveRun, i: number, y: (number | null)[], holds?: "before"): Line =>
-      ({ label: shown.length > 1 ? `${r.name}${r.over ? "" : ` (${Math.floor(r.done * 100)} %)`}` : r.name, x: [0, ...r.time_ns], y: [holds ? null : 0, ...y], holds, colour: colour(i), dash: Math.floor(i / 8), width: 2 });
+      ({ label: shown.length > 1 ? `${r.name}${r.over ? "" : ` (${Math.floor(r.done * 100)} %)`}` : r.name, x: [0, ...r.time_ns], y: [holds ? null : 0, ...y], holds, colour: colour(r.colour), dash: Math.floor(i / 8), width: 2 });
     chart(card(grid, "Payload of finished messages so far", "all flows together"), {
       x: { label: "Time", quantity: "time_ns" }, y: { label: "Rate", quantity: "rate_bps" }, height: 200,
       lines: shown.map((r, i) => line(r, i, rates(r.time_ns, r.bytes, 8e9), "before")),

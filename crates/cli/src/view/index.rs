@@ -5,6 +5,7 @@ use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use pathweave_results::scheme_colours;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -90,7 +91,16 @@ fn progress(root: &Path, path: &Path) -> Option<Value> {
     };
     told["alive"] = Value::from(told["process"].as_u64().is_some_and(lives));
     told["path"] = Value::from(target);
+    let names: Vec<String> = told["runs"].as_array().into_iter().flatten().map(name_of).collect();
+    let colours = scheme_colours(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    for (run, colour) in told["runs"].as_array_mut().into_iter().flatten().zip(colours) {
+        run["colour"] = Value::from(colour);
+    }
     Some(told)
+}
+
+fn name_of(run: &Value) -> String {
+    run["name"].as_str().unwrap_or_default().to_owned()
 }
 
 fn lives(process: u64) -> bool {
@@ -237,7 +247,10 @@ mod tests {
         file("broken/summary.json", "{".to_owned());
         file("demo/index.html", String::new());
         file("index.html", String::new());
-        let told = |process: u32| json!({ "schema": "pathweave.progress", "process": process }).to_string();
+        let runs = json!([{ "name": "rps" }, { "name": "ecmp" }]);
+        let told = |process: u32| {
+            json!({ "schema": "pathweave.progress", "process": process, "runs": runs }).to_string()
+        };
         file(".new.partial-1/progress.json", told(std::process::id()));
         // No process has the largest number.
         file("demo/.old.partial-2/progress.json", told(i32::MAX as u32));
@@ -268,6 +281,9 @@ mod tests {
         let live: Vec<_> =
             found["live"].as_array().unwrap().iter().map(|l| (&l["path"], &l["alive"])).collect();
         assert_eq!(live, [(&json!("new"), &json!(true)), (&json!("demo/old"), &json!(false))]);
+        let drawn: Vec<_> =
+            found["live"][0]["runs"].as_array().unwrap().iter().map(|run| &run["colour"]).collect();
+        assert_eq!(drawn, [6, 7], "as on every page");
         fs::remove_dir_all(root.join("both")).unwrap();
         assert!(!index.json(&root).contains("both"));
     }
