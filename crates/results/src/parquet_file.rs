@@ -24,8 +24,8 @@ use crate::records::{RunInfo, RunResult};
 /// compressed row group.
 pub(crate) const ROWS_A_GROUP: usize = 1 << 16;
 
-/// Version of the columns; rises when one is renamed, removed or changes meaning.
-pub(crate) const SCHEMA_VERSION: u32 = 1;
+/// Version of the columns; rises when one is renamed, removed or changes meaning. Since 2 the time of an iteration is its period.
+pub(crate) const SCHEMA_VERSION: u32 = 2;
 
 /// A table of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
