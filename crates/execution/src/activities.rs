@@ -63,7 +63,9 @@ pub(crate) fn records<'f>(
     for (flow, sending, finish) in posted {
         let Some(label) = graph.label(TaskId(flow)) else { continue };
         let message = &graph.messages()[flow as usize];
-        let (group, job, bytes) = (message.group.0, message.job.map(|job| job.0), message.size.get());
+        let (group, bytes) = (message.group.0, message.size.get());
+        let [job, whole] =
+            [graph.job(TaskId(flow)), graph.whole_job(TaskId(flow))].map(|of| of.map(|job| job.0));
         let is_collective = graph.labels()[label as usize].collective.is_some();
         // Where hosts stand for others, one of them receives what this one does.
         let receiver = graph.representative(message.dst);
@@ -71,7 +73,7 @@ pub(crate) fn records<'f>(
             let part = ActivityRecord {
                 host: host.0,
                 group,
-                job,
+                job: whole,
                 kind: ActivityKind::Communication,
                 label,
                 start_ps: sending.start_ps,
@@ -111,7 +113,7 @@ fn computations(graph: &MessageGraph, progress: &Progress, end: Time) -> Vec<Act
         (over > start && start < end).then(|| ActivityRecord {
             host: host.0,
             group: compute.job.map_or(0, |job| graph.jobs()[job.index()].group.0),
-            job: compute.job.map(|job| job.0),
+            job: graph.whole_job(id).map(|job| job.0),
             kind: ActivityKind::Computation,
             label,
             start_ps: start.as_ps(),

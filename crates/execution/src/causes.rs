@@ -72,7 +72,7 @@ impl Causes {
         let walk = Walk { graph, progress, posted };
         let mut last: Vec<Option<(Time, TaskId)>> = vec![None; graph.jobs().len()];
         for task in (0..graph.task_count() as u32).map(TaskId) {
-            let Some(job) = graph.job(task) else { continue };
+            let Some(job) = graph.whole_job(task) else { continue };
             if let Some((_, end)) = walk.span(task)
                 && last[job.index()].is_none_or(|(latest, _)| end > latest)
             {
@@ -130,7 +130,8 @@ impl<'f, F: Fn(u32) -> Posted<'f>> Walk<'_, F> {
     fn back(&self, causes: &Causes, job: JobId, last: (Time, TaskId), all: &mut Vec<CriticalStep>) {
         let (mut until, mut task) = last;
         while let Some((begin, _)) = self.span(task) {
-            let cause = causes.of(task).filter(|&cause| self.graph.job(cause).is_none_or(|of| of == job));
+            let cause =
+                causes.of(task).filter(|&cause| self.graph.whole_job(cause).is_none_or(|of| of == job));
             let known = cause.and_then(|cause| self.known(cause, task, begin));
             all.extend(self.step(job, task, (begin, until)));
             let (Some(cause), Some(known)) = (cause, known) else { return };

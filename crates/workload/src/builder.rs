@@ -135,7 +135,7 @@ impl GraphBuilder {
     /// A new job.
     pub fn job(&mut self, name: String, group: GroupId) -> Result<JobId, GraphError> {
         check_room("jobs", self.jobs.len(), MAX_TASKS)?;
-        self.jobs.push(Job { name, group, measure: None, follows: None });
+        self.jobs.push(Job { name, group, measure: None, follows: None, part_of: None });
         Ok(JobId((self.jobs.len() - 1) as u32))
     }
     /// A job is a collective, of which bandwidth is reported.
@@ -145,6 +145,10 @@ impl GraphBuilder {
     /// A job is the iteration or round after another one, of the same ranks.
     pub fn follows(&mut self, job: JobId, before: JobId) {
         self.jobs[job.index()].follows = Some(before);
+    }
+    /// A job is a part of another one, which is a part of none.
+    pub fn is_part_of(&mut self, job: JobId, whole: JobId) {
+        self.jobs[job.index()].part_of = Some(whole);
     }
     /// A new message.
     pub fn message(&mut self, new: NewMessage) -> Result<Draft, GraphError> {

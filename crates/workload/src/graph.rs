@@ -78,6 +78,8 @@ pub struct Job {
     /// The iteration or round before it, of the same ranks. Each rank begins this one when it has done its part of that one, so that
     /// the two can overlap.
     pub follows: Option<JobId>,
+    /// The job that it is a part of, such as the trace that has it as a collective. What ranks do in it is told of that one.
+    pub part_of: Option<JobId>,
 }
 
 /// What a task is, in the words of the workload it comes from.
@@ -334,6 +336,10 @@ impl MessageGraph {
             Task::Message(message) => message.job,
             Task::Compute(compute) => compute.job,
         }
+    }
+    /// The job that a task is told of: that of which its own is a part, where it is one.
+    pub fn whole_job(&self, id: TaskId) -> Option<JobId> {
+        self.job(id).map(|job| self.jobs[job.index()].part_of.unwrap_or(job))
     }
     /// True if any task waits for another.
     pub fn has_dependencies(&self) -> bool {

@@ -93,7 +93,10 @@ impl GraphBuilder {
         }
         let job_of = sort_with_map(&mut self.jobs);
         let rename = |job: &mut Option<JobId>| *job = job.map(|j| JobId(job_of[j.index()]));
-        self.jobs.iter_mut().for_each(|job| rename(&mut job.follows));
+        for job in &mut self.jobs {
+            rename(&mut job.follows);
+            rename(&mut job.part_of);
+        }
         for message in &mut self.messages {
             message.group = GroupId(group_of[message.group.index()] as u16);
             rename(&mut message.job);

@@ -3,19 +3,47 @@
 //!
 //! Files are read record by record: memory is bounded by the longest record, however long the trace is.
 
+mod groups;
 mod schema;
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, ErrorKind, Read};
 
 use pathweave_units::Duration;
 use prost::Message as _;
 
+pub use self::groups::ChakraGroup;
 use self::schema::{Attributes, GlobalMetadata, Node};
 use crate::collective::Operation;
 use crate::error::FileError;
 
-/// The version of the schema that is understood.
-const VERSION: &str = "0.0.4";
+/// Versions of the schema that are understood; their messages are the same.
+const VERSIONS: [&str; 2] = ["0.0.4", "1.0.0"];
+/// Attributes of nodes that are read, or that only say where a node comes from.
+const KNOWN: [&str; 20] = [
+    "comm_dst",
+    "comm_group",
+    "comm_size",
+    "comm_src",
+    "comm_tag",
+    "comm_type",
+    "fw_parent",
+    "fw_tid",
+    "involved_dim",
+    "is_cpu_op",
+    "num_ops",
+    "op_schema",
+    "pg_name",
+    "rf_id",
+    "scope",
+    "seq_id",
+    "stream",
+    "tensor_size",
+    "tid",
+    "ts",
+];
+/// Names that are listed in a note.
+const MOST_UNKNOWN: usize = 20;
 /// Longest record, bytes. The longest known, a header that quotes its source, has 27 kB.
 const MAX_RECORD: u64 = 16 << 20;
 
@@ -66,13 +94,48 @@ pub enum ChakraAct {
     },
     /// Takes part in a collective.
     Collective {
-        /// Which; a barrier is an all-reduce of nothing.
-        operation: Operation,
+        /// Which.
+        operation: ChakraOperation,
         /// Its size as the trace counts it, bytes.
         bytes: u64,
-        /// The name of the process group; none for all ranks.
-        group: Option<String>,
+        /// Among whom.
+        among: ChakraAmong,
     },
+    /// Says which process groups there are.
+    Groups(Vec<ChakraGroup>),
+}
+
+/// A collective of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChakraOperation {
+    /// By an algorithm. A barrier is an all-reduce of nothing.
+    Algorithm(Operation),
+    /// The first rank ends with everybody's part; the size is that of a part.
+    Gather,
+    /// Everybody ends with its part of what the first rank has; the size is that of a part.
+    Scatter,
+}
+
+impl ChakraOperation {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            ChakraOperation::Algorithm(operation) => operation.name(),
+            ChakraOperation::Gather => "gather",
+            ChakraOperation::Scatter => "scatter",
+        }
+    }
+}
+
+/// Ranks of a collective.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChakraAmong {
+    /// All of the trace.
+    All,
+    /// Those of a process group.
+    Group(String),
+    /// Those that differ in these dimensions alone (`involved_dim` of ASTRA-sim).
+    Dimensions(Vec<bool>),
 }
 
 /// Reads the trace of one rank, node by node.
@@ -83,12 +146,23 @@ pub struct ChakraReader<R> {
     /// The record read next.
     next: u64,
     buffer: Vec<u8>,
+    /// Attributes that say something that is not read.
+    unknown: BTreeSet<String>,
+    /// Collectives and messages of the host: calls, of which the trace has the kernels that communicate elsewhere.
+    host_calls: u64,
 }
 
 impl<R: BufRead> ChakraReader<R> {
     /// Reads the header; `file` is the name in errors.
     pub fn new(source: R, file: &str) -> Result<Self, FileError> {
-        let mut reader = ChakraReader { source, file: file.to_owned(), next: 0, buffer: Vec::new() };
+        let mut reader = ChakraReader {
+            source,
+            file: file.to_owned(),
+            next: 0,
+            buffer: Vec::new(),
+            unknown: BTreeSet::new(),
+            host_calls: 0,
+        };
         if !reader.fill()? {
             return Err(FileError::whole(file, "empty; expected the header of a Chakra trace"));
         }
@@ -98,14 +172,28 @@ impl<R: BufRead> ChakraReader<R> {
         let version =
             if header.version.is_empty() { attributes.text("schema") } else { Some(&*header.version) };
         match version {
-            // PyTorch writes "1.0.2-chakra.0.0.4": its own version, then that of the schema.
-            Some(version) if version.rsplit("chakra.").next() == Some(VERSION) => Ok(reader),
-            Some(other) => {
-                let shown: String = other.chars().take(40).collect();
-                Err(reader.wrong(format!("schema version = \"{shown}\": expected {VERSION}")))
+            Some(version) if is_known(version) => Ok(reader),
+            other => {
+                let allowed = format!("expected {}, alone or as 1.0.2-chakra.0.0.4", VERSIONS.join(" or "));
+                Err(reader.wrong(match other {
+                    Some(other) => {
+                        let shown: String = other.chars().take(40).collect();
+                        format!("schema version = \"{shown}\": {allowed}")
+                    }
+                    None => format!("the header names no schema version; {allowed}"),
+                }))
             }
-            None => Err(reader.wrong(format!("the header names no schema version; expected {VERSION}"))),
         }
+    }
+
+    /// Names of attributes that say something that is not read, of the nodes read so far; the first 20.
+    pub fn unknown(&self) -> &BTreeSet<String> {
+        &self.unknown
+    }
+
+    /// Communications of the host, read so far, that are calls without particulars.
+    pub fn host_calls(&self) -> u64 {
+        self.host_calls
     }
 
     fn wrong(&self, what: impl Into<String>) -> FileError {
@@ -157,6 +245,12 @@ impl<R: BufRead> ChakraReader<R> {
         let node = Node::decode(&self.buffer[..]).map_err(|why| self.wrong(format!("no node: {why}")))?;
         let act = act_of(&node)
             .map_err(|what| self.wrong(format!("node {} \"{}\": {what}", node.id, short(&node.name))))?;
+        self.host_calls += u64::from(is_host_call(&node));
+        for name in Attributes(&node.attr).names().filter(|name| !KNOWN.contains(name)) {
+            if self.unknown.len() < MOST_UNKNOWN && !self.unknown.contains(name) {
+                self.unknown.insert(short(name));
+            }
+        }
         let mut deps = node.data_deps;
         deps.extend(node.ctrl_deps);
         deps.sort_unstable();
@@ -170,6 +264,27 @@ impl<R: BufRead> Iterator for ChakraReader<R> {
     fn next(&mut self) -> Option<Self::Item> {
         self.node().transpose()
     }
+}
+
+/// Whether the messages of a version are those that are understood. PyTorch writes "1.0.2-chakra.0.0.4", its own version and then
+/// that of the schema, or its own alone.
+fn is_known(version: &str) -> bool {
+    match version.split_once("-chakra.") {
+        Some((_, schema)) => VERSIONS.contains(&schema),
+        None => VERSIONS.contains(&version) || version.starts_with("1.0."),
+    }
+}
+
+/// A communication of the host without its particulars: the call, which takes time of the processor.
+fn is_host_call(node: &Node) -> bool {
+    let attributes = Attributes(&node.attr);
+    let particular = match node.r#type {
+        5 => "comm_dst",
+        6 => "comm_src",
+        7 => "comm_type",
+        _ => return false,
+    };
+    attributes.number("is_cpu_op") == Some(1) && attributes.number(particular).is_none()
 }
 
 /// A name short enough for an error text.
@@ -189,40 +304,68 @@ fn act_of(node: &Node) -> Result<ChakraAct, String> {
         u32::try_from(value).map_err(|_| format!("{name} = {value}: expected a rank"))
     };
     let tag = || attributes.number("comm_tag").map_or(0, |tag| i64::try_from(tag).unwrap_or(0));
-    match node.r#type {
+    let kind = if is_host_call(node) { 4 } else { node.r#type };
+    match kind {
+        1 if node.name.contains("process_group:init") => {
+            let values = node.inputs.as_ref().map_or("", |inputs| &inputs.values);
+            groups::parse(values).map(ChakraAct::Groups)
+        }
         1 => Ok(ChakraAct::Nothing),
         2..=4 => {
             let duration = node.duration_micros.checked_mul(1_000_000).map(Duration::from_ps);
             let duration =
                 duration.ok_or_else(|| format!("duration_micros = {}: too long", node.duration_micros))?;
-            let operations = if node.duration_micros == 0 && node.r#type == 4 {
-                number("num_ops").unwrap_or(0)
-            } else {
-                0
-            };
+            let operations =
+                if node.duration_micros == 0 && kind == 4 { number("num_ops").unwrap_or(0) } else { 0 };
             Ok(ChakraAct::Compute { duration, operations })
         }
+        5 | 6 if attributes.number(peer_of(kind)).is_none() => Err(format!(
+            "attribute \"{}\" is missing or no number: the converter of PyTorch traces leaves it out, so that nobody knows the other rank",
+            peer_of(kind)
+        )),
         5 => Ok(ChakraAct::Send { to: rank("comm_dst")?, bytes: number("comm_size")?, tag: tag() }),
         6 => Ok(ChakraAct::Receive { from: rank("comm_src")?, bytes: number("comm_size")?, tag: tag() }),
         7 => {
             let operation = match number("comm_type")? {
-                0 | 9 => Operation::AllReduce,
-                1 => Operation::Reduce,
-                2 => Operation::AllGather,
-                5 => Operation::Broadcast,
-                6 => Operation::AllToAll,
-                7 | 8 => Operation::ReduceScatter,
+                0 | 9 => ChakraOperation::Algorithm(Operation::AllReduce),
+                1 => ChakraOperation::Algorithm(Operation::Reduce),
+                2 => ChakraOperation::Algorithm(Operation::AllGather),
+                3 => ChakraOperation::Gather,
+                4 => ChakraOperation::Scatter,
+                5 => ChakraOperation::Algorithm(Operation::Broadcast),
+                6 => ChakraOperation::Algorithm(Operation::AllToAll),
+                7 | 8 => ChakraOperation::Algorithm(Operation::ReduceScatter),
                 other => {
-                    let known = "0 all-reduce, 1 reduce, 2 all-gather, 5 broadcast, 6 all-to-all, 7 and 8 reduce-scatter, \
-                                 9 barrier";
+                    let known = "0 all-reduce, 1 reduce, 2 all-gather, 3 gather, 4 scatter, 5 broadcast, 6 all-to-all, 7 and 8 \
+                                 reduce-scatter, 9 barrier";
                     return Err(format!("comm_type = {other}: expected {known}"));
                 }
             };
             let bytes = if number("comm_type")? == 9 { 0 } else { number("comm_size")? };
-            let group = attributes.text("pg_name").filter(|name| !name.is_empty()).map(str::to_owned);
-            Ok(ChakraAct::Collective { operation, bytes, group })
+            Ok(ChakraAct::Collective { operation, bytes, among: among(&attributes)? })
         }
         other => Err(format!("type = {other}: expected 1 (metadata) to 7 (collective)")),
+    }
+}
+
+fn peer_of(kind: i32) -> &'static str {
+    if kind == 5 { "comm_dst" } else { "comm_src" }
+}
+
+/// The ranks of a collective. Older generators name the group in `comm_group`.
+fn among(attributes: &Attributes<'_>) -> Result<ChakraAmong, String> {
+    let group = ["pg_name", "comm_group"].into_iter().find_map(|name| {
+        let number = || attributes.number(name).map(|number| number.to_string());
+        attributes.text(name).filter(|text| !text.is_empty()).map(str::to_owned).or_else(number)
+    });
+    let dimensions = attributes.bools("involved_dim").filter(|involved| involved.contains(&false));
+    match (group, dimensions) {
+        (Some(group), None) => Ok(ChakraAmong::Group(group)),
+        (None, Some(involved)) => Ok(ChakraAmong::Dimensions(involved.to_vec())),
+        (None, None) => Ok(ChakraAmong::All),
+        (Some(group), Some(involved)) => {
+            Err(format!("involved_dim = {involved:?} of group \"{}\": expected one of both", short(&group)))
+        }
     }
 }
 
@@ -230,12 +373,19 @@ fn act_of(node: &Node) -> Result<ChakraAct, String> {
 pub(crate) mod tests {
     use proptest::prelude::*;
 
-    use super::schema::{Attribute, attribute};
+    use super::schema::{Attribute, BoolList, Inputs, attribute};
     use super::*;
 
     /// Writes traces for tests.
     #[derive(Default)]
     pub(crate) struct Writer(pub(crate) Vec<u8>);
+
+    /// The value of an attribute.
+    pub(crate) enum Value<'a> {
+        Number(i64),
+        Text(&'a str),
+        Bools(&'a [bool]),
+    }
 
     impl Writer {
         pub(crate) fn new(version: &str) -> Self {
@@ -254,23 +404,39 @@ pub(crate) mod tests {
             attributes: &[(&str, i64)],
             micros: u64,
         ) -> Self {
-            let attr = attributes
-                .iter()
-                .map(|&(name, value)| Attribute {
-                    name: name.to_owned(),
-                    value: Some(attribute::Value::Int64(value)),
-                })
-                .collect();
+            let attributes: Vec<_> =
+                attributes.iter().map(|&(name, value)| (name, Value::Number(value))).collect();
+            self.full((id, &format!("node {id}"), kind), deps, &attributes, micros, "");
+            self
+        }
+        /// A node as PyTorch's converter writes it, by id, name and type, with the values of its inputs.
+        pub(crate) fn full(
+            &mut self,
+            (id, name, kind): (u64, &str, i32),
+            deps: &[u64],
+            attributes: &[(&str, Value<'_>)],
+            micros: u64,
+            values: &str,
+        ) {
+            let value = |value: &Value<'_>| match *value {
+                Value::Number(number) => attribute::Value::Int64(number),
+                Value::Text(text) => attribute::Value::Text(text.to_owned()),
+                Value::Bools(list) => attribute::Value::Bools(BoolList { values: list.to_vec() }),
+            };
+            let attr = |(name, of): &(&str, Value<'_>)| Attribute {
+                name: (*name).to_owned(),
+                value: Some(value(of)),
+            };
             self.put(&Node {
                 id,
-                name: format!("node {id}"),
+                name: name.to_owned(),
                 r#type: kind,
                 ctrl_deps: Vec::new(),
                 data_deps: deps.to_vec(),
                 duration_micros: micros,
-                attr,
+                inputs: Some(Inputs { values: values.to_owned() }),
+                attr: attributes.iter().map(attr).collect(),
             });
-            self
         }
     }
 
@@ -299,7 +465,11 @@ pub(crate) mod tests {
             .node(4, 7, &[3], &[("comm_type", 9)], 0);
         let nodes = read(&bytes.0).unwrap();
         let acts: Vec<_> = nodes.iter().map(|n| n.act.clone()).collect();
-        let collective = |operation, bytes| ChakraAct::Collective { operation, bytes, group: None };
+        let collective = |operation, bytes| ChakraAct::Collective {
+            operation: ChakraOperation::Algorithm(operation),
+            bytes,
+            among: ChakraAmong::All,
+        };
         let expected = [
             ChakraAct::Nothing,
             ChakraAct::Compute { duration: Duration::ZERO, operations: 500 },
@@ -316,26 +486,27 @@ pub(crate) mod tests {
         assert_eq!(error(Vec::new()), "t.0.et: empty; expected the header of a Chakra trace");
         assert_eq!(
             error(Writer::new("0.0.9").0),
-            "t.0.et: record 0: schema version = \"0.0.9\": expected 0.0.4"
+            "t.0.et: record 0: schema version = \"0.0.9\": expected 0.0.4 or 1.0.0, alone or as 1.0.2-chakra.0.0.4"
         );
         assert_eq!(
             error(Writer::new("").0),
-            "t.0.et: record 0: the header names no schema version; expected 0.0.4"
+            "t.0.et: record 0: the header names no schema version; expected 0.0.4 or 1.0.0, alone or as 1.0.2-chakra.0.0.4"
         );
         let send = |attributes: &[(&str, i64)]| {
             error(Writer::new("1.0.2-chakra.0.0.4").node(1, 4, &[], &[], 1).node(9, 5, &[], attributes, 0).0)
         };
         assert_eq!(
             send(&[("comm_size", 1)]),
-            "t.0.et: record 2: node 9 \"node 9\": attribute \"comm_dst\" is missing or no number"
+            "t.0.et: record 2: node 9 \"node 9\": attribute \"comm_dst\" is missing or no number: the converter of PyTorch \
+             traces leaves it out, so that nobody knows the other rank"
         );
         assert_eq!(
             send(&[("comm_dst", 1), ("comm_size", -1)]),
             "t.0.et: record 2: node 9 \"node 9\": comm_size = -1: expected 0 or more"
         );
-        let kind = |kind| error(Writer::new("0.0.4").node(1, kind, &[], &[("comm_type", 3)], 0).0);
+        let kind = |kind| error(Writer::new("0.0.4").node(1, kind, &[], &[("comm_type", 10)], 0).0);
         assert!(kind(0).contains("type = 0: expected 1 (metadata) to 7 (collective)"));
-        assert!(kind(7).contains("comm_type = 3: expected 0 all-reduce"));
+        assert!(kind(7).contains("comm_type = 10: expected 0 all-reduce"));
         let mut cut = Writer::new("0.0.4").node(1, 4, &[], &[], 1).0;
         cut.pop();
         let whole = cut.len() - Writer::new("0.0.4").0.len();
@@ -345,6 +516,41 @@ pub(crate) mod tests {
         long.extend([0xff, 0xff, 0xff, 0xff, 0x0f]);
         assert!(error(long).contains("record 1: a length of 4294967295 bytes; at most 16777216 are allowed"));
         assert!(error(b"<?xml version".to_vec()).contains("record 0"));
+    }
+
+    #[test]
+    fn every_version_with_the_same_messages_is_read() {
+        for version in ["0.0.4", "1.0.0", "1.0.1", "1.0.2-chakra.0.0.4", "1.1.0-chakra.1.0.0"] {
+            assert!(read(&Writer::new(version).0).is_ok(), "{version}");
+        }
+        for version in ["1.1.0", "1.0.2-chakra.0.0.3", "0.0.1", "2"] {
+            assert!(read(&Writer::new(version).0).is_err(), "{version}");
+        }
+    }
+
+    /// PyTorch's converter writes the call of the host as a collective too, without what it communicates.
+    #[test]
+    fn a_call_of_the_host_is_work_of_the_processor() {
+        let mut bytes = Writer::new("1.0.2-chakra.0.0.4");
+        let host =
+            [("is_cpu_op", Value::Number(1)), ("op_schema", Value::Text("s")), ("odd", Value::Number(3))];
+        bytes.full((2, "c10d::allreduce_(0)", 7), &[], &host, 15, "");
+        let kernel = [
+            ("comm_type", Value::Number(0)),
+            ("comm_size", Value::Number(8)),
+            ("comm_group", Value::Number(3)),
+        ];
+        bytes.full((3, "ncclDevKernel_AllReduce", 7), &[2], &kernel, 40, "");
+        let mut reader = ChakraReader::new(&bytes.0[..], "t.0.et").unwrap();
+        let acts: Vec<_> = reader.by_ref().map(|node| node.unwrap().act).collect();
+        assert_eq!(acts[0], ChakraAct::Compute { duration: Duration::from_us(15), operations: 0 });
+        let among = ChakraAmong::Group("3".to_owned());
+        let operation = ChakraOperation::Algorithm(Operation::AllReduce);
+        assert_eq!(acts[1], ChakraAct::Collective { operation, bytes: 8, among });
+        assert_eq!(
+            (reader.host_calls(), reader.unknown().iter().collect::<Vec<_>>()),
+            (1, vec![&"odd".to_owned()])
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The messages of Chakra's schema 0.0.4, as far as they are used; what is not named here is skipped.
+//! The messages of Chakra's schemas 0.0.4 and 1.0.0, which are the same, as far as they are used; what is not named here is skipped.
 
 /// The first message of a file.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -25,8 +25,17 @@ pub(super) struct Node {
     pub(super) data_deps: Vec<u64>,
     #[prost(uint64, tag = "7")]
     pub(super) duration_micros: u64,
+    #[prost(message, optional, tag = "8")]
+    pub(super) inputs: Option<Inputs>,
     #[prost(message, repeated, tag = "10")]
     pub(super) attr: Vec<Attribute>,
+}
+
+/// What a node takes, as its source wrote it.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Inputs {
+    #[prost(string, tag = "1")]
+    pub(super) values: String,
 }
 
 /// A named value.
@@ -34,12 +43,12 @@ pub(super) struct Node {
 pub(super) struct Attribute {
     #[prost(string, tag = "1")]
     pub(super) name: String,
-    #[prost(oneof = "attribute::Value", tags = "7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29")]
+    #[prost(oneof = "attribute::Value", tags = "7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 28, 29")]
     pub(super) value: Option<attribute::Value>,
 }
 
 pub(super) mod attribute {
-    /// Whole numbers and text; lists, floating point and bytes are skipped.
+    /// Whole numbers, text and lists of truth values; other lists, floating point and bytes are skipped.
     #[derive(Clone, PartialEq, prost::Oneof)]
     pub(in super::super) enum Value {
         #[prost(int32, tag = "7")]
@@ -64,9 +73,18 @@ pub(super) mod attribute {
         Sfixed64(i64),
         #[prost(bool, tag = "27")]
         Bool(bool),
+        #[prost(message, tag = "28")]
+        Bools(super::BoolList),
         #[prost(string, tag = "29")]
         Text(String),
     }
+}
+
+/// Truth values.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct BoolList {
+    #[prost(bool, repeated, tag = "1")]
+    pub(super) values: Vec<bool>,
 }
 
 /// The attributes of a node or header.
@@ -85,8 +103,17 @@ impl Attributes<'_> {
             Uint32(v) | Fixed32(v) => i128::from(*v),
             Uint64(v) | Fixed64(v) => i128::from(*v),
             Bool(v) => i128::from(*v),
-            Text(_) => return None,
+            Text(_) | Bools(_) => return None,
         })
+    }
+    pub(super) fn bools(&self, name: &str) -> Option<&[bool]> {
+        match self.value(name)? {
+            attribute::Value::Bools(list) => Some(&list.values),
+            _ => None,
+        }
+    }
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|attribute| &*attribute.name)
     }
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         match self.value(name)? {

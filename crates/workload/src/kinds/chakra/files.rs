@@ -1,4 +1,4 @@
-//! Which files a trace consists of, and who its ranks are.
+//! The files of a trace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,12 +6,6 @@ use std::path::PathBuf;
 
 use crate::error::{FileError, WorkloadError};
 use crate::sink::Sink;
-
-/// Longest file of process groups, bytes.
-const MAX_GROUPS: u64 = 64 << 20;
-
-/// Ranks by the name of their process group.
-pub(super) type ProcessGroups = BTreeMap<String, Vec<u32>>;
 
 /// The files of a trace by rank: name for errors, and where it is.
 pub(super) fn of_trace(out: &Sink<'_>, trace: &str) -> Result<Vec<(String, PathBuf)>, WorkloadError> {
@@ -55,35 +49,4 @@ pub(super) fn of_trace(out: &Sink<'_>, trace: &str) -> Result<Vec<(String, PathB
         return Err(fail(format!("the file of rank {missing} is missing; there is one of rank {last}")));
     }
     Ok(found.into_values().collect())
-}
-
-/// The process groups of a JSON file.
-pub(super) fn process_groups(
-    out: &Sink<'_>,
-    file: Option<&str>,
-    ranks: usize,
-) -> Result<ProcessGroups, WorkloadError> {
-    let Some(file) = file else { return Ok(ProcessGroups::new()) };
-    let text = out.read_at_most(file, MAX_GROUPS)?;
-    parse_process_groups(&text, file, ranks).map_err(WorkloadError::from)
-}
-
-fn parse_process_groups(text: &str, file: &str, ranks: usize) -> Result<ProcessGroups, FileError> {
-    let groups: ProcessGroups = serde_json::from_str(text).map_err(|why| {
-        FileError::at(file, why.line() as u64, format!("expected {{\"name\": [ranks], ...}}: {why}"))
-    })?;
-    for (name, members) in &groups {
-        let mut sorted = members.clone();
-        sorted.sort_unstable();
-        let what = match (sorted.last(), sorted.windows(2).find(|pair| pair[0] == pair[1])) {
-            (None, _) => "no ranks".to_owned(),
-            (_, Some(twice)) => format!("rank {} is in it twice", twice[0]),
-            (Some(&last), None) if last as usize >= ranks => {
-                format!("rank {last}: {}", crate::error::ranks_are(ranks as u64))
-            }
-            _ => continue,
-        };
-        return Err(FileError::whole(file, format!("group \"{name}\": {what}")));
-    }
-    Ok(groups)
 }

@@ -1,6 +1,6 @@
 //! From the nodes of all ranks to messages and computations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use pathweave_units::{Bytes, Duration};
 
 use super::Chakra;
-use super::files::ProcessGroups;
+use super::groups::{Group, Groups};
 use crate::builder::{Draft, Stream};
 use crate::collective::{Operation, Wires};
 use crate::error::{FileError, WorkloadError};
-use crate::files::{ChakraAct, ChakraNode, ChakraReader, short};
+use crate::files::{ChakraAct, ChakraAmong, ChakraNode, ChakraOperation, ChakraReader, short};
 use crate::graph::JobId;
 use crate::kinds::ranks::{Half, Pairing, cycle};
 use crate::sink::Sink;
@@ -40,7 +40,7 @@ struct Call {
     place: Place,
     /// That of its node.
     name: String,
-    operation: Operation,
+    operation: ChakraOperation,
     bytes: u64,
     begin: Draft,
     end: Draft,
@@ -54,8 +54,14 @@ struct Play<'a, 's> {
     hosts: &'a [u32],
     job: JobId,
     pairing: Pairing<Place>,
+    groups: Groups,
     /// By process group and rank, in the order of the files.
-    calls: BTreeMap<Option<String>, BTreeMap<u32, Vec<Call>>>,
+    calls: BTreeMap<Group, BTreeMap<u32, Vec<Call>>>,
+    /// Those of the rank that is read: its groups may be further on in its file.
+    of_rank: Vec<(ChakraAmong, Call)>,
+    /// Attributes that say something that is not read, and calls of the host that stand beside the communication itself.
+    unknown: BTreeSet<String>,
+    host_calls: u64,
     /// Computations of which the trace gives operations and no duration.
     untimed: u64,
 }
@@ -65,7 +71,7 @@ pub(super) fn play(
     out: &mut Sink<'_>,
     files: &[(String, PathBuf)],
     hosts: &[u32],
-    groups: &ProcessGroups,
+    groups: Groups,
 ) -> Result<(), WorkloadError> {
     let job = out.job("trace")?;
     let mut play = Play {
@@ -75,14 +81,28 @@ pub(super) fn play(
         hosts,
         job,
         pairing: Pairing::default(),
+        groups,
         calls: BTreeMap::new(),
+        of_rank: Vec::new(),
+        unknown: BTreeSet::new(),
+        host_calls: 0,
         untimed: 0,
     };
     for rank in 0..files.len() {
         play.rank(rank)?;
     }
     play.join_receives()?;
-    play.run_collectives(groups)?;
+    play.run_collectives()?;
+    if play.host_calls > 0 {
+        let count = play.host_calls;
+        play.out.note(format_args!(
+            "{count} communications of the host in the trace have no particulars; they are work of the processor, the kernels behind them communicate"
+        ));
+    }
+    if !play.unknown.is_empty() {
+        let names = play.unknown.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        play.out.note(format_args!("attributes of the trace that are not read: {names}"));
+    }
     if play.untimed > 0 && config.peak_tflops.is_none() {
         let count = play.untimed;
         play.out.note(format_args!(
@@ -104,8 +124,15 @@ impl Play<'_, '_> {
         let file =
             File::open(path).map_err(|why| FileError::whole(name, format!("cannot read it: {why}")))?;
         let mut placed: Vec<Placed> = Vec::new();
-        for node in ChakraReader::new(BufReader::new(file), name)? {
+        let mut reader = ChakraReader::new(BufReader::new(file), name)?;
+        for node in reader.by_ref() {
             placed.push(self.node(rank, node?)?);
+        }
+        self.host_calls += reader.host_calls();
+        self.unknown.extend(reader.unknown().iter().cloned());
+        for (among, call) in std::mem::take(&mut self.of_rank) {
+            let group = self.groups.of(rank as u32, &among).or_else(|what| self.fail(call.place, what))?;
+            self.calls.entry(group).or_default().entry(rank as u32).or_default().push(call);
         }
         let mut by_id: Vec<(u64, u32)> = placed.iter().zip(0..).map(|(node, i)| (node.id, i)).collect();
         by_id.sort_unstable();
@@ -151,7 +178,7 @@ impl Play<'_, '_> {
     fn node(&mut self, rank: usize, node: ChakraNode) -> Result<Placed, WorkloadError> {
         let place = Place { rank, record: node.record };
         let activity = match &node.act {
-            ChakraAct::Nothing => "metadata",
+            ChakraAct::Nothing | ChakraAct::Groups(_) => "metadata",
             ChakraAct::Compute { .. } => "compute",
             ChakraAct::Send { .. } => "send",
             ChakraAct::Receive { .. } => "receive",
@@ -160,6 +187,10 @@ impl Play<'_, '_> {
         self.out.doing(activity, short(&node.name));
         let (begin, end) = match node.act {
             ChakraAct::Nothing => self.compute(rank, Duration::ZERO).map(|task| (task, task))?,
+            ChakraAct::Groups(groups) => {
+                self.groups.add(rank as u32, groups).or_else(|what| self.fail(place, what))?;
+                self.compute(rank, Duration::ZERO).map(|task| (task, task))?
+            }
             ChakraAct::Compute { duration, operations } => {
                 let duration =
                     if duration == Duration::ZERO { self.time_of(place, operations)? } else { duration };
@@ -183,13 +214,13 @@ impl Play<'_, '_> {
                 self.pairing.receive((from, rank as u32, tag), Half { place, task, bytes });
                 (task, task)
             }
-            ChakraAct::Collective { operation, bytes, group } => {
+            ChakraAct::Collective { operation, bytes, among } => {
                 let (begin, end) = (self.compute(rank, Duration::ZERO)?, self.compute(rank, Duration::ZERO)?);
                 self.out.name_task(begin, &format!("{} of rank {rank}", short(&node.name)));
                 self.out.after(end, begin)?;
                 let name = short(&node.name).to_string();
                 let call = Call { place, name, operation, bytes, begin, end };
-                self.calls.entry(group).or_default().entry(rank as u32).or_default().push(call);
+                self.of_rank.push((among, call));
                 (begin, end)
             }
         };
@@ -240,19 +271,9 @@ impl Play<'_, '_> {
         Ok(())
     }
 
-    fn run_collectives(&mut self, groups: &ProcessGroups) -> Result<(), WorkloadError> {
-        for (number, (name, mut by_rank)) in (1u32..).zip(std::mem::take(&mut self.calls)) {
-            let members: Vec<u32> = match &name {
-                None => (0..self.files.len() as u32).collect(),
-                Some(name) => match groups.get(name) {
-                    Some(members) => members.clone(),
-                    None => {
-                        let place = first_place(&by_rank);
-                        let what = format!("pg_name = \"{}\": no such group in process_groups", short(name));
-                        return self.fail(place, what);
-                    }
-                },
-            };
+    fn run_collectives(&mut self) -> Result<(), WorkloadError> {
+        for (number, (Group { name, members }, mut by_rank)) in (1u32..).zip(std::mem::take(&mut self.calls))
+        {
             let some = first_place(&by_rank);
             let mut calls: Vec<Vec<Call>> = Vec::with_capacity(members.len());
             for rank in &members {
@@ -262,12 +283,13 @@ impl Play<'_, '_> {
                 return self.fail(outsider.place, "this rank is not of the process group");
             }
             let most = calls.iter().map(Vec::len).max().unwrap_or_default();
-            if let Some(short) = calls.iter().position(|calls| calls.len() < most) {
-                let (rank, has) = (members[short], calls[short].len());
+            if let Some(fewer) = calls.iter().position(|calls| calls.len() < most) {
+                let (rank, has) = (members[fewer], calls[fewer].len());
+                let group = name.map_or(String::new(), |name| format!(" \"{}\"", short(&name)));
                 return self.fail(
                     some,
                     format_args!(
-                        "rank {rank} takes part in {has} collectives of the group, another in {most}"
+                        "rank {rank} takes part in {has} collectives of the group{group}, another in {most}"
                     ),
                 );
             }
@@ -295,6 +317,11 @@ impl Play<'_, '_> {
         if parts.len() < 2 {
             return Ok(());
         }
+        let name = format!("{} of record {}, group {group}", operation.name(), place.record);
+        let ChakraOperation::Algorithm(operation) = operation else {
+            let job = self.out.job_within(self.job, name)?;
+            return self.one_by_one((group, job), hosts, parts);
+        };
         // ASTRA-sim counts the part each rank puts into an all-gather.
         let factor = if operation == Operation::AllGather { parts.len() as u64 } else { 1 };
         let plan = self.config.algorithms.plan(operation, parts.len(), bytes.saturating_mul(factor));
@@ -302,8 +329,7 @@ impl Play<'_, '_> {
             return self.fail(place, format_args!("algorithms.{field} = {value}: {allowed}"));
         }
         self.out.check_count(plan.messages())?;
-        let job =
-            self.out.job(format_args!("{} of record {}, group {group}", operation.name(), place.record))?;
+        let job = self.out.job_within(self.job, name)?;
         self.out.measure(job, operation.measure(plan.ranks, plan.size));
         self.out.collective(&parts[0].name, plan.steps(None));
         let ready: Vec<Draft> = parts.iter().map(|part| part.begin).collect();
@@ -314,6 +340,27 @@ impl Play<'_, '_> {
             for message in through {
                 self.out.after(part.end, message)?;
             }
+        }
+        Ok(())
+    }
+
+    /// A gather or a scatter: a message between the first rank and each other one.
+    fn one_by_one(
+        &mut self,
+        (group, job): (u32, JobId),
+        hosts: &[u32],
+        parts: &[&Call],
+    ) -> Result<(), WorkloadError> {
+        let Call { operation, bytes, .. } = *parts[0];
+        self.out.doing(operation.name(), &parts[0].name);
+        for other in 1..parts.len() {
+            let (from, to) = if operation == ChakraOperation::Gather { (other, 0) } else { (0, other) };
+            let size = Bytes::new(bytes.max(1));
+            let pair = (hosts[from], hosts[to]);
+            let message = self.out.message(pair, size, Duration::ZERO, Stream::Shared(group), Some(job))?;
+            self.out.after(message, parts[from].begin)?;
+            self.out.after(parts[from].end, message)?;
+            self.out.after(parts[to].end, message)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use pathweave_units::{Rate, Time};
 use super::*;
 use crate::config::{Workload, WorkloadConfig, build};
 use crate::env::WorkloadEnv;
-use crate::files::chakra_tests::Writer;
+use crate::files::chakra_tests::{Value, Writer};
 use crate::kinds::Traffic;
 use crate::testing::{job_ends, run};
 
@@ -13,6 +13,7 @@ fn chakra(trace: &str) -> Chakra {
     Chakra {
         trace: trace.to_owned(),
         process_groups: None,
+        dims: Vec::new(),
         hosts: Vec::new(),
         algorithms: Algorithms::default(),
         peak_tflops: None,
@@ -102,6 +103,109 @@ fn computations_sends_and_process_groups_by_hand() {
     assert_eq!(*run(&timed.graph).0.iter().max().unwrap(), Time::from_ns(6_500));
     assert!(timed.notes.is_empty());
     assert!(timed.graph.computes().iter().any(|c| c.duration == pathweave_units::Duration::from_us(2)));
+}
+
+/// A trace of so many ranks that all have the same nodes.
+fn alike(name: &str, ranks: usize, write: impl Fn(&mut Writer)) -> std::path::PathBuf {
+    let folder = std::env::temp_dir().join(format!("pathweave-chakra-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for rank in 0..ranks {
+        let mut writer = Writer::new(HEAD);
+        write(&mut writer);
+        std::fs::write(folder.join(format!("t.{rank}.et")), writer.0).unwrap();
+    }
+    folder
+}
+
+fn pairs(workload: &Workload) -> Vec<(u32, u32)> {
+    let mut all: Vec<_> = workload.graph.messages().iter().map(|m| (m.src.0, m.dst.0)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Eight ranks, 2 x 2 x 2: dimension 1 is that of ranks that are 2 apart.
+#[test]
+fn involved_dimensions_narrow_a_collective() {
+    let reduce = |involved: &'static [bool]| {
+        move |writer: &mut Writer| {
+            let attributes = [
+                ("comm_type", Value::Number(0)),
+                ("comm_size", Value::Number(8)),
+                ("involved_dim", Value::Bools(involved)),
+            ];
+            writer.full((1, "reduce", COLLECTIVE), &[], &attributes, 0, "");
+        }
+    };
+    let folder = alike("dims", 8, reduce(&[false, true, false]));
+    let dims = |dims: &[u32]| Chakra { dims: dims.to_vec(), ..chakra("t") };
+    let along = built(&folder, dims(&[2, 2, 2]), 8).unwrap();
+    let expected = [(0, 2), (1, 3), (2, 0), (3, 1), (4, 6), (5, 7), (6, 4), (7, 5)];
+    assert_eq!((pairs(&along), along.graph.jobs().len()), (expected.to_vec(), 4 + 1));
+    let error = |dims: Chakra| built(&folder, dims, 8).unwrap_err();
+    assert!(error(chakra("t")).contains(
+        "t.0.et: record 1: involved_dim = [false, true, false]: the sizes of dimensions are not in the trace; set `dims`"
+    ));
+    assert!(error(dims(&[2, 3])).contains("dims = [2, 3]: expected sizes of dimensions whose product is 8"));
+    assert!(error(dims(&[2, 2, 2, 1])).contains("3 dimensions, `dims` has 4"));
+    // Of all dimensions: all ranks, whatever their sizes are.
+    let all = built(&alike("all-dims", 8, reduce(&[true, true])), chakra("t"), 8).unwrap();
+    assert_eq!(all.graph.jobs().len(), 1 + 1);
+}
+
+/// PyTorch numbers groups by rank: "1" of ranks 0 and 1 is another one than "1" of ranks 2 and 3.
+#[test]
+fn a_trace_may_list_its_groups_itself() {
+    let folder = std::env::temp_dir().join(format!("pathweave-chakra-{}-listed", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |listed: bool| {
+        for rank in 0..4u32 {
+            let mut writer = Writer::new(HEAD);
+            let of = |group: &'static str| {
+                [
+                    ("comm_type", Value::Number(0)),
+                    ("comm_size", Value::Number(8)),
+                    ("pg_name", Value::Text(group)),
+                ]
+            };
+            writer.full((2, "pair", COLLECTIVE), &[], &of("1"), 0, "");
+            writer.full((3, "all", COLLECTIVE), &[2], &of("0"), 0, "");
+            let pair = rank / 2 * 2;
+            let values = format!(
+                r#"['[{{"pg_name": "0", "ranks": [], "group_size": 4}}, {{"pg_name": "1", "ranks": [{pair}, {}]}}]']"#,
+                pair + 1
+            );
+            if listed {
+                writer.full((1, "## process_group:init ##", 1), &[], &[], 0, &values);
+            }
+            std::fs::write(folder.join(format!("t.{rank}.et")), writer.0).unwrap();
+        }
+    };
+    write(true);
+    let workload = built(&folder, chakra("t"), 4).unwrap();
+    assert_eq!(pairs(&workload), [(0, 1), (1, 0), (1, 2), (2, 3), (3, 0), (3, 2)]);
+    // A job each for two pairs and for all, within the trace.
+    let jobs = workload.graph.jobs();
+    assert_eq!((jobs.len(), jobs.iter().filter(|job| job.part_of.is_some()).count()), (4, 3));
+    write(false);
+    let error = built(&folder, chakra("t"), 4).unwrap_err();
+    assert!(
+        error.contains("pg_name = \"1\": no such group in the trace, and there are no `process_groups`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn gathers_and_scatters_go_to_and_from_the_first_rank() {
+    let both = |writer: &mut Writer| {
+        for (id, kind, deps) in [(1, 3, &[][..]), (2, 4, &[1][..])] {
+            let attributes = [("comm_type", Value::Number(kind)), ("comm_size", Value::Number(1000))];
+            writer.full((id, "g", COLLECTIVE), deps, &attributes, 0, "");
+        }
+    };
+    let workload = built(&alike("gather", 3, both), chakra("t"), 3).unwrap();
+    assert_eq!(pairs(&workload), [(0, 1), (0, 2), (1, 0), (2, 0)]);
+    assert_eq!((workload.graph.messages().len(), workload.graph.total_bytes()), (4, 4_000));
 }
 
 #[test]
