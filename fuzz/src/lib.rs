@@ -292,6 +292,7 @@ pub fn chakra(data: &[u8]) {
 
 /// A schedule in the text form of GOAL: waits are for operations of the same rank.
 pub fn goal(data: &[u8]) {
+    let _ = pathweave_workload::parse_goal_binary(data, "fuzz").map_err(|error| error.to_string());
     let text = text_of(data);
     match pathweave_workload::parse_goal(&text, "fuzz") {
         Ok(schedule) => {

@@ -82,6 +82,20 @@ pub struct SizeCdf {
     /// (bytes, probability), both ascending; the last probability is 1.
     points: Vec<(f64, f64)>,
     scale: CdfScale,
+    /// Parts of the file that are read in a way of their own, in words for the user.
+    notes: Vec<String>,
+}
+
+/// Payload of a packet of ns-2 in files of pFabric, bytes.
+const NS2_PACKET_BYTES: f64 = 1_460.0;
+
+/// Form of the lines of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Columns {
+    /// BYTES PROBABILITY.
+    Two,
+    /// PACKETS COUNT PROBABILITY, as ns-2 has them.
+    Three,
 }
 
 impl SizeCdf {
@@ -100,10 +114,15 @@ impl SizeCdf {
         }
     }
 
-    /// Parses lines of "BYTES PROBABILITY"; blank lines and lines beginning with `#` are skipped. `file` is
-    /// for error messages.
+    /// Parses lines of "BYTES PROBABILITY", with blanks or a comma between them; blank lines and lines beginning with `#` are
+    /// skipped. `file` is for error messages.
+    ///
+    /// With a note it also takes what others write: a line of headings; the mean alone on the first line (Homa); and lines of
+    /// "PACKETS COUNT PROBABILITY", of packets of 1,460 bytes (ns-2, pFabric).
     pub fn parse(text: &str, file: &str) -> Result<Self, FileError> {
         let mut points: Vec<(f64, f64)> = Vec::new();
+        let mut notes = Vec::new();
+        let mut form = None;
         let mut last_line = 0;
         for (line, content) in (1..).zip(text.lines()) {
             let content = content.trim();
@@ -111,12 +130,36 @@ impl SizeCdf {
                 continue;
             }
             let fail = |what: String| Err(FileError::at(file, line, what));
-            let columns: Vec<&str> = content.split_whitespace().take(9).collect();
-            let [bytes, probability] = columns[..] else {
-                return fail(format!("{} columns; expected 2: BYTES PROBABILITY", columns.len()));
+            let blank = |c: char| c.is_whitespace() || matches!(c, ',' | ';');
+            let columns: Vec<&str> = content.split(blank).filter(|word| !word.is_empty()).take(9).collect();
+            if points.is_empty() && notes.is_empty() {
+                let is_number = |word: &&str| word.parse::<f64>().is_ok();
+                let what = match columns[..] {
+                    [mean] if is_number(&mean) => {
+                        Some(format!("the first line, {mean}, is taken for the mean and not used"))
+                    }
+                    [_, _, ..] if !columns.iter().any(is_number) => {
+                        Some("the first line is taken for headings".to_owned())
+                    }
+                    _ => None,
+                };
+                if let Some(what) = what {
+                    notes.push(what);
+                    continue;
+                }
+            }
+            let (bytes, probability, columns) = match columns[..] {
+                [bytes, probability] => (bytes, probability, Columns::Two),
+                [packets, _, probability] => (packets, probability, Columns::Three),
+                _ => return fail(format!("{} columns; expected 2: BYTES PROBABILITY", columns.len())),
             };
+            if *form.get_or_insert(columns) != columns {
+                return fail("another number of columns than on the lines before".to_owned());
+            }
+            let unit = if columns == Columns::Three { NS2_PACKET_BYTES } else { 1.0 };
             let limit = MAX_MESSAGE_SIZE.get() as f64;
-            let Some(bytes) = bytes.parse().ok().filter(|b| (0.0..=limit).contains(b)) else {
+            let Some(bytes) = bytes.parse().ok().map(|b: f64| b * unit).filter(|b| (0.0..=limit).contains(b))
+            else {
                 return fail(format!("bytes = {}: expected a number from 0 to {limit}", shown(bytes)));
             };
             let Some(value) = probability.parse().ok().filter(|p| (0.0..=100.0).contains(p)) else {
@@ -157,7 +200,16 @@ impl SizeCdf {
         for point in &mut points {
             point.1 /= end;
         }
-        Ok(SizeCdf { points, scale })
+        if form == Some(Columns::Three) {
+            let packet = NS2_PACKET_BYTES;
+            notes.push(format!("three columns are taken to be PACKETS COUNT PROBABILITY of ns-2, of packets of {packet} bytes"));
+        }
+        Ok(SizeCdf { points, scale, notes })
+    }
+
+    /// Parts of the file that were read in a way of their own, in words for the user.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// The scale the file was taken to use, judged by its last probability.
@@ -240,6 +292,27 @@ mod tests {
     }
 
     #[test]
+    fn other_forms_are_read_with_a_note() {
+        let plain = SizeCdf::parse("0 0\n1460 0.5\n2920 1\n", "plain").unwrap();
+        for (text, note) in [
+            ("0, 0\n1460,0.5\n2920;1\n", None),
+            ("bytes,cdf\n0,0\n1460,0.5\n2920,1\n", Some("the first line is taken for headings")),
+            (
+                "1460.5\n0 0\n1460 0.5\n2920 1\n",
+                Some("the first line, 1460.5, is taken for the mean and not used"),
+            ),
+            ("0 1 0\n1 1 0.5\n2 1 1\n", Some("three columns are taken to be PACKETS COUNT PROBABILITY")),
+        ] {
+            let read = SizeCdf::parse(text, "other").unwrap();
+            assert_eq!(read.points, plain.points, "{text}");
+            assert_eq!(read.notes().len(), note.iter().count(), "{text}");
+            assert!(note.is_none_or(|note| read.notes()[0].starts_with(note)), "{:?}", read.notes());
+        }
+        let mixed = SizeCdf::parse("0 0\n1 1 1\n", "f").unwrap_err().to_string();
+        assert_eq!(mixed, "f:2: another number of columns than on the lines before");
+    }
+
+    #[test]
     fn the_first_point_and_steps_are_atoms() {
         let cdf = SizeCdf::parse("100 0.5\n200 0.5\n200 1", "steps").unwrap();
         assert_eq!(cdf.mean_bytes(), 150.0);
@@ -285,7 +358,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_answered(text in "([0-9a-z.eE# -]{0,12}\n){0,6}") {
+        fn any_text_is_answered(text in "([0-9a-z.eE#,; -]{0,12}\n){0,6}") {
             let _ = SizeCdf::parse(&text, "any");
         }
 

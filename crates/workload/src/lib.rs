@@ -56,10 +56,11 @@ pub use env::WorkloadEnv;
 pub use error::{FileError, GraphError, WorkloadError};
 pub use expand::{Expanded, expand};
 pub use files::{
-    After, ChakraAct, ChakraNode, ChakraReader, FlowFile, FlowRecord, GoalAct, GoalFile, GoalOp, GoalRank,
-    GoalUntil, GoalWait, HostCount, HtsimDialect, Ns3Dialect, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase,
-    Span, parse_csv, parse_goal, parse_htsim_cm, parse_ns3, parse_simai, write_csv, write_htsim_cm,
-    write_ns3,
+    After, Again, ChakraAct, ChakraAmong, ChakraGroup, ChakraNode, ChakraOperation, ChakraReader,
+    EmbeddingGradients, FlowFile, FlowRecord, GoalAct, GoalFile, GoalOp, GoalRank, GoalUntil, GoalWait,
+    Groups, HostCount, HtsimDialect, Ns3Dialect, Policy, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span,
+    parse_csv, parse_goal, parse_goal_binary, parse_htsim_cm, parse_ns3, parse_simai, write_csv,
+    write_htsim_cm, write_ns3,
 };
 pub use fold::{Fold, Folding};
 pub use formats::{FLOW_LISTS, FlowListFormat, ParseFlows, TRACES, TraceFormat, WriteFlows};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -240,6 +241,12 @@ impl<'a> Sink<'a> {
         }
         Ok(job)
     }
+    /// A job that is a part of another one.
+    pub(crate) fn job_within(&mut self, whole: JobId, name: impl Display) -> Result<JobId, WorkloadError> {
+        let job = self.job(name)?;
+        self.builder.is_part_of(job, whole);
+        Ok(job)
+    }
     /// A job is a collective, of which bandwidth is reported.
     pub(crate) fn measure(&mut self, job: JobId, measure: Measure) {
         self.builder.measure(job, measure);
@@ -324,6 +331,16 @@ impl<'a> Sink<'a> {
         self.read_at_most(file, MAX_FILE_BYTES)
     }
     /// The same, of so many bytes at most.
+    /// A file that may be no text.
+    pub(crate) fn read_bytes(&self, file: &str) -> Result<Vec<u8>, WorkloadError> {
+        let fail = |why: std::io::Error| FileError::whole(file, format!("cannot read it: {why}"));
+        let mut bytes = Vec::new();
+        let path = self.env.base_dir.join(file);
+        let read =
+            std::fs::File::open(path).and_then(|open| open.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
+        read.map_err(fail)?;
+        Ok(bytes)
+    }
     pub(crate) fn read_at_most(&self, file: &str, bytes: u64) -> Result<String, WorkloadError> {
         Ok(read_text(&self.env.base_dir.join(file), file, bytes)?)
     }

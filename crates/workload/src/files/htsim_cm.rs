@@ -114,7 +114,7 @@ struct Flow {
 /// acknowledgement, by `recv_done_trigger` once the receiver has all. Triggers start what waits for them as in htsim: of one
 /// shot all flows, of several shots one after the other in the order of the file, barriers all flows at the last. Refused is
 /// what ends htsim (one shot set off twice, a barrier set off more often than it counts) and what would wait for ever.
-/// Failures, priorities, messages and `addon` are not taken over, with a note.
+/// Messages (`msg`) of a flow share its connection. Failures, priorities and `addon` are not taken over, with a note.
 ///
 /// Without a dialect the unit of starts is told from the file, with a note: microseconds, unless one of them would be a second
 /// or later.
@@ -187,7 +187,7 @@ pub fn parse_htsim_cm(text: &str, file: &str, dialect: Option<HtsimDialect>) -> 
     }
     let with_more = flows.iter().filter(|flow| flow.has_more).count();
     if with_more > 0 {
-        unused.push(format!("{file}: prio, msg and addon of {with_more} flows are not used"));
+        unused.push(format!("{file}: prio and addon of {with_more} flows are not used"));
     }
     let notes = scale_starts(&mut flows, text, file, dialect)?;
     name_all(&mut flows);
@@ -294,7 +294,8 @@ fn parse_flow(line: u64, words: &[&str]) -> Result<Flow, String> {
     let mut flow = Flow { record, waits_for: None, sets_off: Vec::new(), has_more: false };
     let (mut begins, mut size) = (None, None);
     let mut seen: Vec<&str> = Vec::new();
-    let mut words = words[1..].iter().copied();
+    let (mut id, mut is_message) = (None, false);
+    let mut words = words[1..].iter().copied().peekable();
     while let Some(key) = words.next() {
         if !FLOW_KEYS.contains(&key) {
             let hint = did_you_mean(nearest(key, FLOW_KEYS));
@@ -308,10 +309,22 @@ fn parse_flow(line: u64, words: &[&str]) -> Result<Flow, String> {
             flow.has_more = true;
             continue;
         }
+        // A message of the flow with this id; its number may be left out.
+        if key == "msg" {
+            is_message = true;
+            if let Some(value) = words.next_if(|next| !FLOW_KEYS.contains(next)) {
+                identifier(key, value)?;
+            }
+            continue;
+        }
         let value = words.next().ok_or_else(|| format!("{key}: its value is missing"))?;
         match key {
-            "id" => flow.record.id = Some(identifier(key, value)?.to_string()),
+            "id" => id = Some(identifier(key, value)?),
             "start" => begins = Some(start(value)?),
+            "size" if value == "0" => {
+                let last = "write a size that lasts beyond run.until";
+                return Err(format!("size = 0: htsim sends without an end; flows here have one: {last}"));
+            }
             "size" => size = Some(number(key, value)?),
             "trigger" => flow.waits_for = Some(identifier(key, value)?),
             "send_done_trigger" => flow.sets_off.push((identifier(key, value)?, Moment::Completion)),
@@ -324,6 +337,14 @@ fn parse_flow(line: u64, words: &[&str]) -> Result<Flow, String> {
     }
     if begins.is_some() == flow.waits_for.is_some() {
         return Err("expected start or trigger, one of them".to_owned());
+    }
+    if is_message {
+        let flow_id = id.ok_or("msg is of a flow with an id; id is missing")?;
+        let connection = u32::try_from(flow_id)
+            .map_err(|_| format!("id = {flow_id}: of messages expected at most {}", u32::MAX))?;
+        flow.record.connection = Some(connection);
+    } else {
+        flow.record.id = id.map(|id| id.to_string());
     }
     flow.record.start = Time::from_ps(begins.unwrap_or_default());
     flow.record.size_bytes = size.ok_or_else(|| "size is missing".to_owned())?;
@@ -432,7 +453,7 @@ mod tests {
         let sent = After { moment: Moment::Completion, ..After::from("2") };
         assert_eq!(file.flows[2].after, [After::from("1"), sent]);
         assert_eq!(file.hosts, Some(HostCount { field: "Nodes", line: Some(1), count: 4 }));
-        assert_eq!(file.unused, ["x.cm: prio, msg and addon of 1 flows are not used"]);
+        assert_eq!(file.unused, ["x.cm: prio and addon of 1 flows are not used"]);
     }
 
     /// The file of uet-htsim with starts of 2 to 16 us (incast/gen_random_incast_8192n_8c_16us_1Ms.cm), and one of csg-htsim.

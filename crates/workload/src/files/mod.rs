@@ -3,6 +3,7 @@
 mod chakra;
 mod csv_list;
 mod goal;
+mod goal_binary;
 mod htsim_cm;
 mod ns3;
 mod simai;
@@ -11,12 +12,17 @@ mod write;
 pub(crate) use chakra::short;
 #[cfg(test)]
 pub(crate) use chakra::tests as chakra_tests;
-pub use chakra::{ChakraAct, ChakraNode, ChakraReader};
+pub use chakra::{ChakraAct, ChakraAmong, ChakraGroup, ChakraNode, ChakraOperation, ChakraReader};
 pub use csv_list::parse_csv;
 pub use goal::{GoalAct, GoalFile, GoalOp, GoalRank, GoalUntil, GoalWait, parse_goal};
+pub(crate) use goal_binary::is_binary;
+pub use goal_binary::parse_goal_binary;
 pub use htsim_cm::{HtsimDialect, parse_htsim_cm};
 pub use ns3::{Ns3Dialect, parse_ns3};
-pub use simai::{SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span, parse_simai};
+pub use simai::{
+    Again, EmbeddingGradients, Groups, Policy, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span,
+    parse_simai,
+};
 pub use write::{write_csv, write_htsim_cm, write_ns3};
 
 use pathweave_units::{Duration, Time};

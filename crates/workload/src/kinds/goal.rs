@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::ranks::{Half, LARGER_TOPOLOGY, Pairing, cycle, hosts_of_ranks};
 use crate::builder::{Draft, Stream};
 use crate::error::{FileError, WorkloadError};
-use crate::files::{GoalAct, GoalOp, GoalRank, GoalUntil, parse_goal};
+use crate::files::{GoalAct, GoalOp, GoalRank, GoalUntil, is_binary, parse_goal, parse_goal_binary};
 use crate::graph::{CoreId, JobId};
 use crate::sink::{Generate, NamedFile, Sink};
 
-/// A schedule in the text form of GOAL, as LogGOPSim and ATLAHS run it: computations, sends and receives of each rank, which
+/// A schedule in the text or binary form of GOAL, as LogGOPSim and ATLAHS run it: computations, sends and receives of each rank, which
 /// wait for each other. The whole is one job.
 ///
 /// Computations of a rank with the same `cpu` take turns, in the order in which they may begin. Sends and receives of a pair
@@ -35,7 +35,12 @@ pub struct Goal {
 
 impl Generate for Goal {
     fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
-        let schedule = parse_goal(&out.read(&self.file)?, &self.file)?;
+        let bytes = out.read_bytes(&self.file)?;
+        let schedule = if is_binary(&bytes) {
+            parse_goal_binary(&bytes, &self.file)?
+        } else {
+            parse_goal(&out.read(&self.file)?, &self.file)?
+        };
         let hosts = hosts_of_ranks(out, &self.hosts, schedule.ranks.len(), LARGER_TOPOLOGY)?;
         let job = out.job("schedule")?;
         let mut play =

@@ -40,7 +40,7 @@ pub enum Pairs {
 #[serde(deny_unknown_fields)]
 pub struct Poisson {
     /// Distribution of sizes: a name (`pathweave list workloads` has them) or a file of lines "BYTES
-    /// PROBABILITY", probabilities 0 to 1 or 0 to 100.
+    /// PROBABILITY", with blanks or a comma between them, probabilities 0 to 1 or 0 to 100.
     pub sizes: String,
     /// Offered payload as a share of capacity, above 0; 1 is all of it. Headers come on top.
     pub load: f64,
@@ -103,6 +103,9 @@ impl Poisson {
         }
         let cdf = SizeCdf::parse(&out.read(&self.sizes)?, &self.sizes)?;
         out.note(format_args!("{}: probabilities are taken to be {}", self.sizes, cdf.scale()));
+        for note in cdf.notes() {
+            out.note(format_args!("{}: {note}", self.sizes));
+        }
         Ok(cdf)
     }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::SimAi;
 use super::layout::Layout;
+use super::order::{self, Step, Until};
 use super::play::plan;
 use crate::builder::{MAX_DEPENDENCIES, MAX_TASKS};
 use crate::counts::Counts;
@@ -35,13 +36,15 @@ pub(super) fn is_large(
 ) -> Result<bool, WorkloadError> {
     let mut each = counter.around();
     each.add(counter.passes().times(batches.len() as u64 - 1));
-    for layer in batches.iter().flat_map(|layers| &file.layers[layers.clone()]) {
-        // Before they are counted one by one.
-        let comms = [layer.forward.comm, layer.input_grad.comm, layer.weight_grad.comm];
-        if comms.into_iter().flatten().any(|comm| counter.messages(comm) > Fold::LARGE as f64) {
+    for step in batches.iter().flat_map(|layers| both_ways(file, layers)) {
+        if let Step::Start(work, _) = step
+            && let Some(comm) = work.of(file).comm
+            // Before they are counted one by one.
+            && counter.messages(comm) > Fold::LARGE as f64
+        {
             return Ok(true);
         }
-        each.add(counter.layer(out, layer)?);
+        each.add(counter.step(out, file, step)?);
         if counter.all(each).tasks() > Fold::LARGE {
             return Ok(true);
         }
@@ -62,8 +65,8 @@ pub(super) fn check(
     let mut fitting = None;
     let mut each = counter.around();
     for (number, layers) in batches.iter().enumerate() {
-        for layer in &file.layers[layers.clone()] {
-            each.add(counter.layer(out, layer)?);
+        for step in both_ways(file, layers) {
+            each.add(counter.step(out, file, step)?);
         }
         if number > 0 {
             each.add(counter.passes());
@@ -95,6 +98,11 @@ pub(super) fn check(
         Some(most) => out.bad("microbatches", microbatches, format!("expected at most {most}: {found}")),
         None => out.bad("gpus", layout.gpus(), format!("expected fewer, or fewer iterations: {found}")),
     }
+}
+
+/// Steps of a microbatch, forward and backward.
+fn both_ways<'a>(file: &'a SimAiFile, layers: &Range<usize>) -> impl Iterator<Item = Step> + use<'a> {
+    order::forward(file, layers.clone()).into_iter().chain(order::backward(file, layers.clone()))
 }
 
 fn fits(counts: Counts) -> bool {
@@ -148,21 +156,20 @@ impl<'a> Counter<'a> {
             .times(2 * (stages - 1) * self.gpus() / stages)
     }
 
-    fn layer(&mut self, out: &Sink<'_>, layer: &SimAiLayer) -> Result<Counts, WorkloadError> {
-        // A computation in each of three phases.
-        let mut counts = self.steps(3);
-        for comm in [layer.forward.comm, layer.input_grad.comm].into_iter().flatten() {
-            if let Some((made, through)) = self.collective(out, layer, comm)? {
-                counts.add(made);
-                counts.add(self.steps(1));
-                counts.dependencies += through;
-            }
-        }
-        if let Some(comm) = layer.weight_grad.comm
-            && let Some((made, through)) = self.collective(out, layer, comm)?
-        {
+    fn step(&mut self, out: &Sink<'_>, file: &SimAiFile, step: Step) -> Result<Counts, WorkloadError> {
+        let (work, mut counts) = match step {
+            Step::Compute(_) => return Ok(self.steps(1)),
+            Step::Start(work, _) | Step::Await(work) => (work, Counts::default()),
+        };
+        let Some(comm) = work.of(file).comm else { return Ok(counts) };
+        let Some((made, through)) = self.collective(out, &file.layers[work.layer], comm)? else {
+            return Ok(counts);
+        };
+        if matches!(step, Step::Start(..)) {
             counts.add(made);
-            // The update of the weights, for which the end of the iteration waits.
+        }
+        // A computation waits: the next one, or the update of the weights, for which the end of the iteration waits.
+        if matches!(step, Step::Await(_) | Step::Start(_, Until::TheEnd)) {
             counts.add(self.steps(1));
             counts.dependencies += through;
         }

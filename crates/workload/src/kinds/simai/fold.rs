@@ -59,13 +59,15 @@ impl Move {
         tensor + tp * (data + dp * stage)
     }
 
-    /// By how many ranks the groups of a span that it carries to themselves are rotated.
-    fn rotates(self, layout: &Layout, span: Span) -> usize {
+    /// By how many ranks the groups of a span that it carries to themselves are rotated; `None` where it reorders them.
+    fn rotates(self, layout: &Layout, span: Span) -> Option<usize> {
         match (self, span) {
-            (Move::Tensor(by), Span::Tp) => by,
-            (Move::Data(by), Span::Dp) => by * layout.ep,
-            (Move::Data(by), Span::DpEp) => by,
-            _ => 0,
+            (Move::Tensor(by), Span::Tp | Span::InnerDp) => Some(by),
+            (Move::Tensor(by), Span::AllTp | Span::AllDp) => (layout.dp == 1).then_some(by),
+            (Move::Data(by), Span::Dp | Span::OuterTp) => Some(by * layout.ep),
+            (Move::Data(by), Span::DpEp) => Some(by),
+            (Move::Data(by), Span::AllTp | Span::AllDp) => Some(by * layout.ep * layout.tp),
+            _ => Some(0),
         }
     }
 }
@@ -88,7 +90,8 @@ pub(super) fn find(
     let is_alike = |by: Move| {
         let unchanged = |comm: &SimAiComm| {
             let ranks = layout.ranks(comm.over);
-            plan(config, *comm, ranks).is_unchanged_by_rotation(by.rotates(layout, comm.over))
+            by.rotates(layout, comm.over)
+                .is_some_and(|by| plan(config, *comm, ranks).is_unchanged_by_rotation(by))
         };
         if !comms.iter().all(unchanged) {
             return None;

@@ -2,7 +2,8 @@
 
 use crate::files::Span;
 
-/// GPU = tensor rank + TP x (data rank + DP x stage).
+/// GPU = tensor rank + TP x (data rank + DP x stage). Where data-parallel ranks are neighbours, `tp` counts these and `dp` the
+/// tensor ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::kinds) struct Layout {
     pub(in crate::kinds) tp: usize,
@@ -23,10 +24,11 @@ impl Layout {
     /// Ranks of a group.
     pub(in crate::kinds) fn ranks(&self, span: Span) -> usize {
         match span {
-            Span::Tp => self.tp,
-            Span::Dp => self.dp,
+            Span::Tp | Span::InnerDp => self.tp,
+            Span::Dp | Span::OuterTp => self.dp,
             Span::Ep => self.ep,
             Span::DpEp => self.dp / self.ep,
+            Span::AllTp | Span::AllDp => self.tp * self.dp,
         }
     }
     /// The groups of a stage.
@@ -35,8 +37,11 @@ impl Layout {
         let gpu = |t: usize, d: usize| t + tp * (d + dp * stage);
         // Data ranks of each group, for each tensor rank.
         let data: Vec<Vec<usize>> = match span {
-            Span::Tp => return (0..dp).map(|d| (0..tp).map(|t| gpu(t, d)).collect()).collect(),
-            Span::Dp => vec![(0..dp).collect()],
+            Span::AllTp | Span::AllDp => return vec![self.stage(stage).collect()],
+            Span::Tp | Span::InnerDp => {
+                return (0..dp).map(|d| (0..tp).map(|t| gpu(t, d)).collect()).collect();
+            }
+            Span::Dp | Span::OuterTp => vec![(0..dp).collect()],
             Span::Ep => (0..dp / ep).map(|block| (block * ep..(block + 1) * ep).collect()).collect(),
             Span::DpEp => (0..ep).map(|expert| (expert..dp).step_by(ep).collect()).collect(),
         };
@@ -57,7 +62,8 @@ mod tests {
         assert_eq!(layout.groups(Span::Dp, 0), [[0, 2, 4, 6], [1, 3, 5, 7]]);
         assert_eq!(layout.groups(Span::Ep, 0), [[0, 2], [4, 6], [1, 3], [5, 7]]);
         assert_eq!(layout.groups(Span::DpEp, 0), [[0, 4], [2, 6], [1, 5], [3, 7]]);
-        for span in [Span::Tp, Span::Dp, Span::Ep, Span::DpEp] {
+        assert_eq!(layout.groups(Span::AllDp, 1), [[8, 9, 10, 11, 12, 13, 14, 15]]);
+        for span in [Span::Tp, Span::Dp, Span::Ep, Span::DpEp, Span::AllTp] {
             assert!(layout.groups(span, 1).iter().all(|group| group.len() == layout.ranks(span)));
         }
     }

@@ -3,6 +3,7 @@
 mod count;
 mod fold;
 mod layout;
+mod order;
 mod play;
 mod shipped;
 #[cfg(test)]
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::ranks::hosts_of_ranks;
 use crate::collective::Algorithms;
 use crate::error::{FileError, WorkloadError};
-use crate::files::{SimAiFile, parse_simai};
+use crate::files::{Groups, Policy, SimAiFile, parse_simai};
 use crate::sink::{Generate, NamedFile, Sink};
 
 pub(super) use self::layout::Layout;
@@ -22,8 +23,8 @@ pub use self::shipped::{BuiltinSimAi, builtin_simai};
 /// Training as SimAI and ASTRA-sim 1.0 describe it: layers with computations and collectives among tensor-, expert- and
 /// data-parallel groups. Each iteration is a job.
 ///
-/// Every GPU goes forward through the layers and backward again. It waits for the collectives of forward passes and of
-/// input gradients; those of weight gradients go on beside what follows, and the iteration is over when they are.
+/// The policy of the file says in which order every GPU goes through the layers, and what waits for which collective, as in
+/// ASTRA-sim. Collectives of weight gradients go on beside what follows, and the iteration is over when they are.
 /// GPU = tensor rank + TP x (data rank + DP x stage); an expert-parallel group is EP data ranks in a row. With stages, a
 /// microbatch (it begins with a layer "embedding_layer") begins at a stage once the one before has passed on its
 /// activations, and goes backward once the one behind has passed on its gradients.
@@ -33,17 +34,17 @@ pub struct SimAi {
     /// The workload file, relative to the scenario, or the name of one that comes with the program: "moe-9216gpu".
     pub file: String,
     /// GPUs to run it on, a multiple of TP x PP; the number of data-parallel replicas follows from it. Default: as many as
-    /// the file names.
+    /// the file names, or else all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<u32>,
-    /// GPUs of a tensor-parallel group. Default: that of the file. The sizes of collectives are those of the file whatever
-    /// the groups are.
+    /// GPUs of a tensor-parallel or model-parallel group. Default: that of the file. The sizes of collectives are those of the
+    /// file whatever the groups are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tp: Option<u32>,
-    /// GPUs of an expert-parallel group; it must divide the number of replicas. Default: that of the file.
+    /// GPUs of an expert-parallel group; it must divide the number of replicas. Default: that of the file, or else 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ep: Option<u32>,
-    /// Stages of the pipeline. Default: that of the file.
+    /// Stages of the pipeline. Default: that of the file, or else 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pp: Option<u32>,
     /// Microbatches to run, at most those of the file. Default: all.
@@ -82,6 +83,9 @@ impl Generate for SimAi {
         } else {
             parse_simai(&out.read(&self.file)?, &self.file)?
         };
+        for note in &file.notes {
+            out.note(format_args!("{}: {note}", self.file));
+        }
         let layout = self.layout(out, &file)?;
         self.play(out, &file, &layout)
     }
@@ -98,7 +102,7 @@ pub(super) fn play_file(
     file: impl FnOnce(Layout) -> SimAiFile,
 ) -> Result<(), WorkloadError> {
     config.check(out)?;
-    let layout = config.layout(out, &SimAiFile::default())?;
+    let layout = config.layout(out, &SimAiFile { policy: Policy::WeightsFirst, ..SimAiFile::default() })?;
     config.play(out, &file(layout), &layout)
 }
 
@@ -121,16 +125,25 @@ impl SimAi {
 
     /// The members of each group.
     fn layout(&self, out: &Sink<'_>, file: &SimAiFile) -> Result<Layout, WorkloadError> {
-        let (tp, ep, pp) =
-            (self.tp.unwrap_or(file.tp), self.ep.unwrap_or(file.ep), self.pp.unwrap_or(file.pp));
-        for (field, value) in [("tp", tp), ("ep", ep), ("pp", pp)] {
-            if value == 0 {
+        for (field, value) in [("tp", self.tp), ("ep", self.ep), ("pp", self.pp), ("gpus", self.gpus)] {
+            if value == Some(0) {
                 return out.bad(field, 0, "expected 1 or more");
             }
         }
-        let gpus = self.gpus.unwrap_or(file.all_gpus);
+        let gpus = self.gpus.or(file.all_gpus).unwrap_or(out.env.hosts);
+        let groups = file.policy.groups();
+        if groups != Groups::Transformer {
+            let given = [("ep", self.ep), ("pp", self.pp)]
+                .into_iter()
+                .find(|(_, value)| value.is_some_and(|v| v > 1));
+            if let Some((field, Some(value))) = given {
+                return out.bad(field, value, format!("expected 1: the file is {}", file.policy.name()));
+            }
+        }
+        let (ep, pp) = (self.ep.or(file.ep).unwrap_or(1), self.pp.or(file.pp).unwrap_or(1));
+        let tp = self.model_parallel(out, file, gpus)?;
         let each = tp.saturating_mul(pp);
-        if gpus == 0 || !gpus.is_multiple_of(each) {
+        if !gpus.is_multiple_of(each) {
             let allowed =
                 format!("expected a multiple of {each}, which is TP {tp} x PP {pp}; these may be set, too");
             return out.bad("gpus", gpus, allowed);
@@ -141,7 +154,32 @@ impl SimAi {
                 format!("expected a number that divides the {dp} data-parallel replicas of {gpus} GPUs");
             return out.bad("ep", ep, allowed);
         }
+        let (tp, dp) = if groups == Groups::Outer { (dp, tp) } else { (tp, dp) };
         Ok(Layout { tp: tp as usize, ep: ep as usize, dp: dp as usize, pp: pp as usize })
+    }
+
+    /// GPUs of a model-parallel group.
+    fn model_parallel(&self, out: &Sink<'_>, file: &SimAiFile, gpus: u32) -> Result<u32, WorkloadError> {
+        let fixed = match file.policy.groups() {
+            Groups::Data => 1,
+            Groups::Model => gpus,
+            Groups::Inner if !file.has_groups() => 1,
+            Groups::Inner | Groups::Outer | Groups::Transformer => {
+                return match self.tp.or(file.tp) {
+                    Some(tp) => Ok(tp),
+                    None => {
+                        let what = "it does not say how many GPUs a model-parallel group has (model_parallel_NPU_group); set `tp`";
+                        Err(FileError::at(&self.file, 1, what).into())
+                    }
+                };
+            }
+        };
+        match self.tp {
+            Some(tp) if tp != fixed => {
+                out.bad("tp", tp, format!("expected {fixed}: the file is {}", file.policy.name()))
+            }
+            _ => Ok(fixed),
+        }
     }
 
     /// The layers before the microbatches, and those of each microbatch.
@@ -154,12 +192,13 @@ impl SimAi {
         let mut starts: Vec<usize> =
             (0..file.layers.len()).filter(|&i| file.layers[i].name == "embedding_layer").collect();
         let found = starts.len();
-        if found != file.ga as usize {
+        // Older files say nothing of microbatches.
+        if found == 0 || file.ga.is_some_and(|ga| found != ga as usize) {
             if layout.pp > 1 || self.microbatches.is_some() {
+                let ga = file.ga.map_or(String::new(), |ga| format!(" where ga = {ga}"));
                 let what = format!(
-                    "{found} layers are named \"embedding_layer\", which begins a microbatch, where ga = {}; without \
-                     microbatches to tell apart, pp must be 1 and microbatches left out",
-                    file.ga
+                    "{found} layers are named \"embedding_layer\", which begins a microbatch{ga}; without \
+                     microbatches to tell apart, pp must be 1 and microbatches left out"
                 );
                 return Err(FileError::at(&self.file, 1, what).into());
             }

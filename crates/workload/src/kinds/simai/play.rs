@@ -1,5 +1,6 @@
 //! From layers to messages and computations.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pathweave_units::{Bytes, Duration};
@@ -7,11 +8,12 @@ use pathweave_units::{Bytes, Duration};
 use super::count::Counter;
 use super::fold::Alike;
 use super::layout::Layout;
+use super::order::{self, Phase, Step, Until, Work};
 use super::{SimAi, count, fold};
 use crate::builder::{Draft, Stream};
 use crate::collective::{Plan, Ranks, Through};
 use crate::error::WorkloadError;
-use crate::files::{SimAiComm, SimAiFile, SimAiPhase, Span};
+use crate::files::{SimAiComm, SimAiFile, Span};
 use crate::graph::{JobId, Moment, Parallelism};
 use crate::sink::Sink;
 
@@ -83,8 +85,8 @@ pub(super) fn plan(config: &SimAi, comm: SimAiComm, ranks: usize) -> Plan {
 
 const fn parallelism(span: Span) -> Parallelism {
     match span {
-        Span::Tp => Parallelism::Tensor,
-        Span::Dp => Parallelism::Data,
+        Span::Tp | Span::AllTp | Span::OuterTp => Parallelism::Tensor,
+        Span::Dp | Span::AllDp | Span::InnerDp => Parallelism::Data,
         Span::Ep => Parallelism::Expert,
         Span::DpEp => Parallelism::ExpertData,
     }
@@ -98,7 +100,7 @@ impl Play<'_, '_> {
                 if number > 0 && stage > 0 {
                     self.pass(stage - 1, stage)?;
                 }
-                self.forward(layers.clone(), stage)?;
+                self.steps(order::forward(self.file, layers.clone()), stage)?;
             }
         }
         for (number, layers) in batches.iter().enumerate().rev() {
@@ -106,7 +108,7 @@ impl Play<'_, '_> {
                 if number > 0 && stage + 1 < stages {
                     self.pass(stage + 1, stage)?;
                 }
-                self.backward(layers.clone(), stage)?;
+                self.steps(order::backward(self.file, layers.clone()), stage)?;
             }
         }
         for gpu in self.played(0..self.layout.gpus()) {
@@ -118,52 +120,53 @@ impl Play<'_, '_> {
         Ok(())
     }
 
-    fn forward(&mut self, layers: Range<usize>, stage: usize) -> Result<(), WorkloadError> {
-        for layer in layers {
-            self.phase(layer, "forward", self.file.layers[layer].forward, stage)?;
-        }
-        Ok(())
-    }
-
-    fn backward(&mut self, layers: Range<usize>, stage: usize) -> Result<(), WorkloadError> {
-        for number in layers.rev() {
-            let layer = &self.file.layers[number];
-            self.out.doing("weight gradients", &layer.name);
-            for gpu in self.played(self.layout.stage(stage)) {
-                self.compute(gpu, layer.weight_grad.compute)?;
-            }
-            if let Some(comm) = layer.weight_grad.comm {
-                let all = self.collective(&layer.name, comm, stage)?;
-                self.out.doing("update", &layer.name);
-                for (gpu, reduced) in all {
-                    let update = self.task(gpu, layer.update)?;
-                    self.after_all(update, &reduced)?;
-                    self.beside[gpu].push(update);
+    fn steps(&mut self, steps: Vec<Step>, stage: usize) -> Result<(), WorkloadError> {
+        let mut started: BTreeMap<Work, Vec<(usize, Through)>> = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Compute(work) => {
+                    self.doing(work);
+                    for gpu in self.played(self.layout.stage(stage)) {
+                        self.compute(gpu, work.of(self.file).compute)?;
+                    }
+                }
+                Step::Start(work, until) => {
+                    let Some(comm) = work.of(self.file).comm else { continue };
+                    let all = self.collective(&self.file.layers[work.layer].name, comm, stage)?;
+                    match until {
+                        Until::Awaited => _ = started.insert(work, all),
+                        Until::TheEnd => self.beside(work, all)?,
+                    }
+                }
+                Step::Await(work) => {
+                    for (gpu, through) in started.remove(&work).unwrap_or_default() {
+                        let next = self.compute(gpu, Duration::ZERO)?;
+                        self.after_all(next, &through)?;
+                    }
                 }
             }
-            self.phase(number, "input gradients", layer.input_grad, stage)?;
         }
         Ok(())
     }
 
-    /// A computation, and a collective that is waited for.
-    fn phase(
-        &mut self,
-        layer: usize,
-        activity: &str,
-        phase: SimAiPhase,
-        stage: usize,
-    ) -> Result<(), WorkloadError> {
-        let name = &self.file.layers[layer].name;
-        self.out.doing(activity, name);
-        for gpu in self.played(self.layout.stage(stage)) {
-            self.compute(gpu, phase.compute)?;
-        }
-        if let Some(comm) = phase.comm {
-            for (gpu, through) in self.collective(name, comm, stage)? {
-                let next = self.compute(gpu, Duration::ZERO)?;
-                self.after_all(next, &through)?;
-            }
+    fn doing(&mut self, work: Work) {
+        let activity = match work.phase {
+            Phase::Forward => "forward",
+            Phase::InputGrad => "input gradients",
+            Phase::WeightGrad => "weight gradients",
+        };
+        self.out.doing(activity, &self.file.layers[work.layer].name);
+    }
+
+    /// What goes on beside the rest until the end of the iteration: a collective, and the update of weights behind it.
+    fn beside(&mut self, work: Work, all: Vec<(usize, Through)>) -> Result<(), WorkloadError> {
+        let layer = &self.file.layers[work.layer];
+        self.out.doing("update", &layer.name);
+        let update = if work.phase == Phase::WeightGrad { layer.update } else { Duration::ZERO };
+        for (gpu, reduced) in all {
+            let update = self.task(gpu, update)?;
+            self.after_all(update, &reduced)?;
+            self.beside[gpu].push(update);
         }
         Ok(())
     }
@@ -193,6 +196,10 @@ impl Play<'_, '_> {
                 Span::Dp => 1,
                 Span::Ep => 2,
                 Span::DpEp => 3,
+                Span::AllTp => STAGES + 1,
+                Span::AllDp => STAGES + 2,
+                Span::OuterTp => STAGES + 3,
+                Span::InnerDp => STAGES + 4,
             };
             let place = |gpu: usize| gpus.binary_search(&gpu).expect("groups are carried to themselves");
             let alike: Option<Vec<usize>> = (self.alike.order() > 1)

@@ -168,6 +168,112 @@ fn what_it_takes_is_known_before_it_is_made() {
     }
 }
 
+/// A line of a layer: computations, and collectives behind them, of forward pass, input gradients and weight gradients.
+const DATA: &str = "DATA\n2\n\
+    a -1 1000 NONE 0 2000 NONE 0 4000 ALLREDUCE 8000 10\n\
+    b -1 1000 ALLGATHER 500 3000 NONE 0 5000 ALLREDUCE 6000 20\n";
+const MODEL: &str = "MODEL\n2\n\
+    a -1 1000 ALLGATHER 4000 2000 ALLREDUCE 6000 3000 NONE 0 0\n\
+    b -1 1000 ALLGATHER 4000 2000 ALLREDUCE 6000 3000 NONE 0 0\n";
+const DLRM: &str = "HYBRID_DLRM\t1\n3\n\
+    emb -1 1000 ALLTOALL 16000 1000 ALLTOALL 16000 1000 NONE 0 50\n\
+    bot -1 2000 NONE 0 2000 NONE 0 2000 ALLREDUCE 4000 10\n\
+    top -1 3000 NONE 0 3000 NONE 0 3000 ALLREDUCE 4000 10\n";
+const AGAIN: &str = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 checkpoints: 1 0 checkpoint_initiates: 1 2\n3\n\
+    a -1 1000 NONE 0 10 NONE 0 20 NONE 0 0\n\
+    b -1 1000 ALLGATHER 4000 10 NONE 0 20 NONE 0 0\n\
+    c -1 1000 NONE 0 10 NONE 0 20 NONE 0 0\n";
+const MICRO: &str = "MICRO\n2\n\
+    x -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 4000 5\n\
+    x -1 5 NONE 0 5 NONE 0 5 ALLREDUCE 8000 5\n";
+
+/// Two GPUs, a byte a nanosecond, by hand.
+#[test]
+fn every_policy_has_the_order_of_astra_sim() {
+    let end = |name: &str, text: &str| job_ends(&of_text(name, text, |c| c, 2).unwrap());
+    // Forward 2 us; b's weights 2-7, reduced 7-13 beside b's input 7-10 and a's weights 10-14; a's reduced 14-22, updated in 10 ns.
+    assert_eq!(end("data", DATA), [Time::from_ns(22_010)]);
+    // Forward 1 + 2 us twice; b's input 6-8, reduced 8-14 beside its weights 8-11; a's input 14-16, of which nobody needs gradients,
+    // and weights 16-19.
+    assert_eq!(end("model", MODEL), [Time::from_ns(19_000)]);
+    assert_eq!(end("served", &MODEL.replace("MODEL", "DISTRIBUTED_INFERENCE")), [Time::from_ns(6_000)]);
+    // The embeddings are exchanged 1-9 us beside the bottom layer, and their gradients 18-26 beside the bottom layer's.
+    assert_eq!(end("dlrm", DLRM), [Time::from_ns(26_000)]);
+    let enhanced = DLRM.replace("DLRM\t1", "DLRM_ENHANCED DLRM_LAST_BOTTOM_LAYER: 1");
+    assert_eq!(end("enhanced", &enhanced), [Time::from_ns(26_000)]);
+    // Forward 5 us, the first two layers once more 4 us, and three times 30 ns.
+    assert_eq!(end("again", AGAIN), [Time::from_ns(9_090)]);
+    assert_eq!(end("micro", MICRO), [Time::from_ns(12_000)]);
+}
+
+#[test]
+fn groups_follow_from_the_policy_and_the_scenario() {
+    let layers = "1\nl -1 9 ALLGATHER 400 9 NONE 0 9 ALLREDUCE 400 9";
+    let pairs = |text: &str, tp| {
+        let graph = of_text("groups", text, |c| SimAi { tp, ..c }, 4)?;
+        let mut of: Vec<_> = graph.messages().iter().map(|m| (m.src.0, m.dst.0)).collect();
+        of.sort_unstable();
+        of.dedup();
+        Ok::<_, String>(of)
+    };
+    let neighbours = [(0, 1), (1, 0), (2, 3), (3, 2)];
+    let apart = [(0, 2), (1, 3), (2, 0), (3, 1)];
+    let forward = |policy: &str| format!("{policy}\n1\nl -1 9 ALLGATHER 400 9 NONE 0 9 NONE 0 9");
+    assert_eq!(pairs(&forward("HYBRID_DATA_MODEL"), Some(2)).unwrap(), neighbours);
+    assert_eq!(pairs(&forward("HYBRID_MODEL_DATA"), Some(2)).unwrap(), apart);
+    let own = |policy: &str| format!("HYBRID_CUSTOMIZED\n{layers} {policy}\n");
+    let mut both = [neighbours, apart].concat();
+    both.sort_unstable();
+    assert_eq!(pairs(&own("HYBRID_DATA_MODEL"), Some(2)).unwrap(), both);
+    // A ring among all.
+    let ring = [(0, 1), (1, 2), (2, 3), (3, 0)];
+    assert_eq!(pairs(&own("DATA"), None).unwrap(), ring);
+    let missing = pairs(&own("HYBRID_MODEL_DATA"), None).unwrap_err();
+    assert!(missing.contains("w.txt:1: it does not say") && missing.contains("set `tp`"), "{missing}");
+    let fixed = pairs(DATA, Some(2)).unwrap_err();
+    assert!(fixed.contains("tp = 2: expected 1: the file is DATA"), "{fixed}");
+    let stages = of_text("stages", DATA, |c| SimAi { pp: Some(2), ..c }, 4).unwrap_err();
+    assert!(stages.contains("pp = 2: expected 1: the file is DATA"), "{stages}");
+}
+
+/// Files of AICB before 2024 name the tensor-parallel group alone.
+#[test]
+fn what_the_first_line_leaves_out_is_one_or_of_the_scenario() {
+    let text = STAGES.replace(" ep: 1 pp: 2 ga: 2 all_gpus: 4", " checkpoints: 0 checkpoint_initiates: 0");
+    let set = |c| SimAi { pp: Some(2), gpus: Some(4), ..c };
+    let [short, long] = [(&text, "left-out"), (&STAGES.to_owned(), "said")]
+        .map(|(text, name)| of_text(name, text, set, 4).unwrap());
+    assert_eq!(short.messages(), long.messages());
+    // Without stages the whole topology is one of data-parallel replicas.
+    assert_eq!(of_text("all", &text.replace(" pp_comm 1000", ""), |c| c, 6).unwrap().hosts(), 6);
+    let alone = text.replace("model_parallel_NPU_group: 1 ", "");
+    let error = of_text("no-tp", &alone, |c| c, 4).unwrap_err();
+    assert!(error.contains("it does not say how many GPUs a model-parallel group has"), "{error}");
+    assert!(of_text("tp", &alone, |c| SimAi { tp: Some(2), ..c }, 4).is_ok());
+}
+
+#[test]
+fn all_policies_are_counted_before_they_are_made() {
+    for (name, text) in [("data", DATA), ("model", MODEL), ("dlrm", DLRM), ("again", AGAIN), ("micro", MICRO)]
+    {
+        let config = SimAi { iterations: 2, ..simai("w.txt") };
+        let graph = of_text(&format!("count-{name}"), text, |c| SimAi { iterations: 2, ..c }, 4).unwrap();
+        let file = parse_simai(text, "w.txt").unwrap();
+        let env = WorkloadEnv::new(4, Rate::from_gbps(8));
+        let mut builder = crate::GraphBuilder::new(4);
+        let out = Sink::new(&env, &mut builder, "simai", None, None, Duration::ZERO).unwrap();
+        let layout = config.layout(&out, &file).unwrap();
+        let batches = config.batches(&out, &file, &layout).unwrap();
+        let counts = count::check(count::Counter::new(&config, &layout), &out, &file, (&batches, 1)).unwrap();
+        let made =
+            (graph.messages().len() as u64, graph.computes().len() as u64, graph.dependency_count() as u64);
+        assert_eq!((counts.messages, counts.computations), (made.0, made.1), "{name}");
+        // What begins with a collective waits for less than is reserved.
+        let spare = if name == "micro" { 4 * 4 } else { 0 };
+        assert_eq!(counts.dependencies, made.2 + spare, "{name}");
+    }
+}
+
 /// One of its collectives has more messages than a graph may, which says that ranks are to be left out, not that it cannot be run.
 #[test]
 fn a_job_that_no_graph_can_have_whole_is_large() {

@@ -5,7 +5,7 @@ use pathweave_units::Duration;
 use super::models::Shape;
 use super::{Optimizer, Transformer};
 use crate::collective::Operation;
-use crate::files::{SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span};
+use crate::files::{Policy, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span};
 use crate::kinds::simai::Layout;
 
 /// What does not change from layer to layer.
@@ -53,14 +53,11 @@ impl Layers<'_> {
         }
         (1..).zip(&mut layers).for_each(|(line, layer)| layer.line = line);
         SimAiFile {
-            tp: self.layout.tp as u32,
-            ep: self.layout.ep as u32,
-            pp: self.layout.pp as u32,
-            ga: batches,
-            all_gpus: self.layout.gpus() as u32,
+            policy: Policy::WeightsFirst,
+            ga: Some(batches),
             pp_comm: self.activations() / self.tp(),
-            checkpoints: 0,
             layers,
+            ..SimAiFile::default()
         }
     }
 

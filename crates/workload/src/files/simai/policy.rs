@@ -1,0 +1,354 @@
+//! First line of a workload file: a policy and its settings.
+
+use pathweave_units::{did_you_mean, nearest};
+
+use super::{Again, SimAiFile, SimAiLayer};
+
+/// Order of the work of an iteration, and who communicates: the parallelism policies of ASTRA-sim 1.0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// Data-parallel: gradients of weights are reduced among all GPUs.
+    Data,
+    /// Model-parallel: activations and their gradients are exchanged among all GPUs.
+    Model,
+    /// Model-parallel among neighbours, data-parallel among those of equal rank.
+    HybridDataModel,
+    /// Data-parallel among neighbours, model-parallel among those of equal rank.
+    HybridModelData,
+    /// Each layer names one of the four above.
+    HybridCustomized,
+    /// A transformer: tensor-parallel, expert-parallel and data-parallel groups.
+    #[default]
+    Transformer,
+    /// The same; forward passes of some layers are done again in the backward pass.
+    TransformerAgain,
+    /// A transformer whose layers have the gradients of weights before those of inputs: jobs of `kind = "transformer"`.
+    WeightsFirst,
+    /// A recommendation model, whose first layer looks up embeddings by all-to-alls.
+    Dlrm {
+        /// The layer behind which the all-to-all of the first one is waited for, from 0.
+        last_bottom: usize,
+        /// Whether the backward pass ends with the all-to-all of the first layer's gradients.
+        gradients: EmbeddingGradients,
+    },
+    /// Collectives of weight gradients alone, one after the other.
+    Micro,
+    /// Forward passes alone, model-parallel.
+    DistributedInference,
+}
+
+/// The all-to-all of the gradients of embeddings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmbeddingGradients {
+    /// It is waited for before the first layer's weight gradients are over (`HYBRID_DLRM`).
+    Awaited,
+    /// It goes on beside the rest (`HYBRID_DLRM_ENHANCED`).
+    Beside,
+}
+
+/// GPUs that take part in a collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Span {
+    /// Tensor-parallel.
+    Tp,
+    /// Data-parallel.
+    Dp,
+    /// Expert-parallel.
+    Ep,
+    /// Data-parallel, of the same experts.
+    DpEp,
+    /// Tensor-parallel among all GPUs.
+    AllTp,
+    /// Data-parallel among all GPUs.
+    AllDp,
+    /// Tensor-parallel, where data-parallel ranks are neighbours.
+    OuterTp,
+    /// Data-parallel among neighbours.
+    InnerDp,
+}
+
+/// GPUs among which the collectives of a layer are, by phase, unless their names say so; `None` is nobody.
+#[derive(Clone, Copy)]
+pub(super) struct Spans {
+    pub(super) forward: Option<Span>,
+    pub(super) input_grad: Option<Span>,
+    pub(super) weight_grad: Option<Span>,
+}
+
+impl Spans {
+    /// Those of a layer under a policy; `own` is the layer's own one, in the last column of HYBRID_CUSTOMIZED.
+    pub(super) fn of_layer(policy: Policy, own: Option<&str>, first: bool) -> Result<Spans, String> {
+        let of = |model, data| Spans { forward: model, input_grad: model, weight_grad: data };
+        Ok(match policy {
+            Policy::Transformer
+            | Policy::TransformerAgain
+            | Policy::WeightsFirst
+            | Policy::HybridDataModel => of(Some(Span::Tp), Some(Span::Dp)),
+            Policy::HybridModelData => of(Some(Span::OuterTp), Some(Span::InnerDp)),
+            Policy::Dlrm { .. } if first => of(Some(Span::AllTp), Some(Span::AllDp)),
+            Policy::Data | Policy::Dlrm { .. } | Policy::Micro => of(None, Some(Span::AllDp)),
+            Policy::Model | Policy::DistributedInference => of(Some(Span::AllTp), None),
+            Policy::HybridCustomized => match own.unwrap_or_default() {
+                "DATA" => of(None, Some(Span::AllDp)),
+                "MODEL" => of(Some(Span::AllTp), None),
+                "HYBRID_DATA_MODEL" => of(Some(Span::Tp), Some(Span::Dp)),
+                "HYBRID_MODEL_DATA" => of(Some(Span::OuterTp), Some(Span::InnerDp)),
+                other => {
+                    let known = ["DATA", "MODEL", "HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA"];
+                    let hint = did_you_mean(nearest(other, known));
+                    let shown: String = other.chars().take(40).collect();
+                    return Err(format!("policy = {shown}: expected {}{hint}", known.join(", ")));
+                }
+            },
+        })
+    }
+}
+
+/// Names of policies in files. DATA_REORDER, of exercises of ASTRA-sim, is DATA with another order of the same collectives.
+const NAMES: [&str; 12] = [
+    "DATA",
+    "DATA_REORDER",
+    "MODEL",
+    "HYBRID_DATA_MODEL",
+    "HYBRID_MODEL_DATA",
+    "HYBRID_CUSTOMIZED",
+    "HYBRID_TRANSFORMER",
+    "HYBRID_TRANSFORMER_FWD_IN_BCKWD",
+    "HYBRID_DLRM",
+    "HYBRID_DLRM_ENHANCED",
+    "MICRO",
+    "DISTRIBUTED_INFERENCE",
+];
+
+/// Groups that a scenario may set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Groups {
+    /// All GPUs are one data-parallel group.
+    Data,
+    /// All GPUs are one model-parallel group.
+    Model,
+    /// Model-parallel groups of neighbours; their size is a setting.
+    Inner,
+    /// Data-parallel groups of neighbours; the number of them, which is the size of model-parallel groups, is a setting.
+    Outer,
+    /// Tensor-, expert- and data-parallel groups and stages.
+    Transformer,
+}
+
+impl Policy {
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Data => "DATA",
+            Policy::Model => "MODEL",
+            Policy::HybridDataModel => "HYBRID_DATA_MODEL",
+            Policy::HybridModelData => "HYBRID_MODEL_DATA",
+            Policy::HybridCustomized => "HYBRID_CUSTOMIZED",
+            Policy::Transformer | Policy::WeightsFirst => "HYBRID_TRANSFORMER",
+            Policy::TransformerAgain => "HYBRID_TRANSFORMER_FWD_IN_BCKWD",
+            Policy::Dlrm { gradients: EmbeddingGradients::Awaited, .. } => "HYBRID_DLRM",
+            Policy::Dlrm { gradients: EmbeddingGradients::Beside, .. } => "HYBRID_DLRM_ENHANCED",
+            Policy::Micro => "MICRO",
+            Policy::DistributedInference => "DISTRIBUTED_INFERENCE",
+        }
+    }
+
+    /// Groups of GPUs under this policy.
+    pub fn groups(self) -> Groups {
+        match self {
+            Policy::Data | Policy::Dlrm { .. } | Policy::Micro => Groups::Data,
+            Policy::Model | Policy::DistributedInference => Groups::Model,
+            Policy::HybridDataModel | Policy::HybridCustomized => Groups::Inner,
+            Policy::HybridModelData => Groups::Outer,
+            Policy::Transformer | Policy::TransformerAgain | Policy::WeightsFirst => Groups::Transformer,
+        }
+    }
+
+    pub(super) fn has_experts(self) -> bool {
+        self.groups() == Groups::Transformer
+    }
+
+    fn parse(name: &str) -> Result<Policy, String> {
+        let dlrm = |gradients| Policy::Dlrm { last_bottom: 0, gradients };
+        Ok(match name {
+            "DATA" | "DATA_REORDER" => Policy::Data,
+            "MODEL" => Policy::Model,
+            "HYBRID_DATA_MODEL" => Policy::HybridDataModel,
+            "HYBRID_MODEL_DATA" => Policy::HybridModelData,
+            "HYBRID_CUSTOMIZED" => Policy::HybridCustomized,
+            "HYBRID_TRANSFORMER" => Policy::Transformer,
+            "HYBRID_TRANSFORMER_FWD_IN_BCKWD" => Policy::TransformerAgain,
+            "HYBRID_DLRM" => dlrm(EmbeddingGradients::Awaited),
+            "HYBRID_DLRM_ENHANCED" => dlrm(EmbeddingGradients::Beside),
+            "MICRO" => Policy::Micro,
+            "DISTRIBUTED_INFERENCE" => Policy::DistributedInference,
+            other => {
+                let shown: String = other.chars().take(60).collect();
+                let hint = did_you_mean(nearest(&shown, NAMES));
+                return Err(format!("policy = {shown}: expected one of {}{hint}", NAMES.join(", ")));
+            }
+        })
+    }
+}
+
+/// The first line of a file.
+#[derive(Default)]
+pub(super) struct Settings {
+    pub(super) policy: Policy,
+    file: SimAiFile,
+    /// Layers, from 0, whose inputs are kept, and those before whose gradients forward passes are done again.
+    checkpoints: Vec<usize>,
+    initiates: Vec<usize>,
+}
+
+const KEYS: [&str; 10] = [
+    "model_parallel_NPU_group",
+    "ep",
+    "pp",
+    "vpp",
+    "ga",
+    "all_gpus",
+    "checkpoints",
+    "checkpoint_initiates",
+    "pp_comm",
+    "DLRM_LAST_BOTTOM_LAYER",
+];
+
+impl Settings {
+    pub(super) fn parse(head: &str) -> Result<Settings, String> {
+        let mut words = head.split_whitespace().peekable();
+        let name = words.next().unwrap_or_default();
+        let mut found = Settings { policy: Policy::parse(name)?, ..Settings::default() };
+        if name == "DATA_REORDER" {
+            found.file.notes.push(
+                "DATA_REORDER is run as DATA: collectives start in the order of the backward pass".into(),
+            );
+        }
+        let mut last_bottom = None;
+        while let Some(word) = words.next() {
+            // ASTRA-sim has the number of a DLRM's last bottom layer without a word before it.
+            if matches!(found.policy, Policy::Dlrm { .. }) && word.bytes().all(|b| b.is_ascii_digit()) {
+                last_bottom = Some(whole("DLRM_LAST_BOTTOM_LAYER", word)?);
+                continue;
+            }
+            let key = word.trim_end_matches(':');
+            if !KEYS.contains(&key) {
+                let shown: String = key.chars().take(40).collect();
+                return Err(format!("unknown setting \"{shown}\"{}", did_you_mean(nearest(&shown, KEYS))));
+            }
+            let value = words.next().ok_or_else(|| format!("{key}: its value is missing"))?;
+            match key {
+                "checkpoints" => found.checkpoints = layers(key, value, &mut words)?,
+                "checkpoint_initiates" => found.initiates = layers(key, value, &mut words)?,
+                "pp_comm" => {
+                    let wrong = || format!("{key} = {value}: expected a whole number");
+                    found.file.pp_comm = value.parse().map_err(|_| wrong())?;
+                }
+                // Virtual stages do not change what a GPU does in all.
+                "vpp" => _ = whole(key, value)?,
+                "DLRM_LAST_BOTTOM_LAYER" => last_bottom = Some(whole(key, value)?),
+                _ => {
+                    let number = whole(key, value)?;
+                    if number == 0 {
+                        return Err(format!("{key} = 0: expected 1 or more"));
+                    }
+                    let place = match key {
+                        "model_parallel_NPU_group" => &mut found.file.tp,
+                        "ep" => &mut found.file.ep,
+                        "pp" => &mut found.file.pp,
+                        "ga" => &mut found.file.ga,
+                        _ => &mut found.file.all_gpus,
+                    };
+                    *place = Some(number);
+                }
+            }
+        }
+        if let Policy::Dlrm { last_bottom: layer, .. } = &mut found.policy {
+            let given = last_bottom.ok_or(
+                "DLRM_LAST_BOTTOM_LAYER is missing: the layer, from 0, that waits for the embeddings",
+            )?;
+            *layer = given as usize;
+        }
+        Ok(found)
+    }
+
+    /// The file of these settings and layers, without the layers.
+    pub(super) fn file(self, layers: &[SimAiLayer]) -> Result<SimAiFile, String> {
+        let policy = self.policy;
+        if let Policy::Dlrm { last_bottom, .. } = policy
+            && last_bottom >= layers.len()
+        {
+            return Err(format!(
+                "DLRM_LAST_BOTTOM_LAYER = {last_bottom}: layers are 0 to {}",
+                layers.len().saturating_sub(1)
+            ));
+        }
+        let mut file = SimAiFile { policy, again: self.again(layers.len())?, ..self.file };
+        if policy == Policy::Micro && layers.len() > 1 {
+            file.notes.push(
+                "the collectives of MICRO run one after the other; ASTRA-sim runs the first alone".into(),
+            );
+        }
+        Ok(file)
+    }
+
+    /// Forward passes that are done again. Those before a layer begin at the last checkpoint before it.
+    fn again(&self, layers: usize) -> Result<Vec<Again>, String> {
+        if self.policy != Policy::TransformerAgain {
+            return match self.checkpoints.is_empty() && self.initiates.is_empty() {
+                true => Ok(Vec::new()),
+                false => Err(format!(
+                    "checkpoints are of HYBRID_TRANSFORMER_FWD_IN_BCKWD, not of {}",
+                    self.policy.name()
+                )),
+            };
+        }
+        for (key, listed) in [("checkpoints", &self.checkpoints), ("checkpoint_initiates", &self.initiates)] {
+            if let Some(beyond) = listed.iter().find(|&&layer| layer >= layers) {
+                return Err(format!(
+                    "{key} has layer {beyond}: layers are 0 to {}",
+                    layers.saturating_sub(1)
+                ));
+            }
+        }
+        let mut before = self.initiates.clone();
+        before.sort_unstable();
+        before.dedup();
+        let mut again: Vec<Again> = Vec::new();
+        for before in before {
+            let kept = self.checkpoints.iter().copied().filter(|&layer| layer < before).max();
+            let Some(checkpoint) = kept else {
+                return Err(format!(
+                    "checkpoint_initiates has layer {before}: expected a checkpoint before it"
+                ));
+            };
+            if let Some(other) = again.iter().find(|other| other.before > checkpoint) {
+                let (b, c) = (other.before, checkpoint);
+                return Err(format!(
+                    "checkpoint_initiates has layers {b} and {before}: expected a checkpoint at {b} or between them, not {c}"
+                ));
+            }
+            again.push(Again { checkpoint, before });
+        }
+        Ok(again)
+    }
+}
+
+fn whole(key: &str, value: &str) -> Result<u32, String> {
+    value.parse().map_err(|_| format!("{key} = {value}: expected a whole number"))
+}
+
+/// A list: how many numbers, and the numbers.
+fn layers<'a>(
+    key: &str,
+    count: &str,
+    words: &mut impl Iterator<Item = &'a str>,
+) -> Result<Vec<usize>, String> {
+    let count = whole(key, count)?;
+    let mut found = Vec::new();
+    for nth in 0..count {
+        let word = words.next().ok_or_else(|| format!("{key}: ends after {nth} of {count} layers"))?;
+        found.push(whole(key, word)? as usize);
+    }
+    Ok(found)
+}

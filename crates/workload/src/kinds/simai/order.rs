@@ -1,0 +1,172 @@
+//! Order of the work of a microbatch, as ASTRA-sim 1.0 has it for each policy.
+
+use std::ops::Range;
+
+use crate::files::{EmbeddingGradients, Policy, SimAiFile, SimAiPhase};
+
+/// A step of every GPU of a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The computation of a phase.
+    Compute(Work),
+    /// The collective of a phase starts; what each GPU does next does not wait for it.
+    Start(Work, Until),
+    /// What each GPU does next waits for the collective of a phase.
+    Await(Work),
+}
+
+/// A phase of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Work {
+    pub(super) layer: usize,
+    pub(super) phase: Phase,
+}
+
+/// The phases of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    Forward,
+    InputGrad,
+    WeightGrad,
+}
+
+/// The end of what may go on beside a collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// A step [`Step::Await`].
+    Awaited,
+    /// The iteration's.
+    TheEnd,
+}
+
+impl Work {
+    pub(super) fn of(self, file: &SimAiFile) -> SimAiPhase {
+        let layer = &file.layers[self.layer];
+        match self.phase {
+            Phase::Forward => layer.forward,
+            Phase::InputGrad => layer.input_grad,
+            Phase::WeightGrad => layer.weight_grad,
+        }
+    }
+}
+
+/// Steps under way.
+struct Steps<'a> {
+    file: &'a SimAiFile,
+    steps: Vec<Step>,
+}
+
+impl Steps<'_> {
+    fn compute(&mut self, layer: usize, phase: Phase) {
+        self.steps.push(Step::Compute(Work { layer, phase }));
+    }
+
+    /// The collective of a phase, if it has one.
+    fn start(&mut self, layer: usize, phase: Phase, until: Until) {
+        let work = Work { layer, phase };
+        if work.of(self.file).comm.is_some() {
+            self.steps.push(Step::Start(work, until));
+        }
+    }
+
+    /// A collective that has been started with [`Until::Awaited`].
+    fn join(&mut self, layer: usize, phase: Phase) {
+        let work = Work { layer, phase };
+        if self.steps.contains(&Step::Start(work, Until::Awaited)) {
+            self.steps.push(Step::Await(work));
+        }
+    }
+
+    /// A computation, and a collective that is waited for.
+    fn whole(&mut self, layer: usize, phase: Phase) {
+        self.compute(layer, phase);
+        let work = Work { layer, phase };
+        if work.of(self.file).comm.is_some() {
+            self.steps.extend([Step::Start(work, Until::Awaited), Step::Await(work)]);
+        }
+    }
+
+    fn weight_gradients(&mut self, layer: usize) {
+        self.compute(layer, Phase::WeightGrad);
+        self.start(layer, Phase::WeightGrad, Until::TheEnd);
+    }
+}
+
+/// Forward through these layers.
+pub(super) fn forward(file: &SimAiFile, layers: Range<usize>) -> Vec<Step> {
+    let mut out = Steps { file, steps: Vec::new() };
+    for layer in layers {
+        match file.policy {
+            Policy::Micro => {}
+            Policy::Dlrm { last_bottom, .. } => {
+                out.compute(layer, Phase::Forward);
+                let until = if layer == 0 { Until::Awaited } else { Until::TheEnd };
+                out.start(layer, Phase::Forward, until);
+                if layer == last_bottom {
+                    out.join(0, Phase::Forward);
+                }
+            }
+            _ => out.whole(layer, Phase::Forward),
+        }
+    }
+    out.steps
+}
+
+/// Backward through these layers.
+pub(super) fn backward(file: &SimAiFile, layers: Range<usize>) -> Vec<Step> {
+    let mut out = Steps { file, steps: Vec::new() };
+    for layer in layers.rev() {
+        match file.policy {
+            Policy::DistributedInference => {}
+            Policy::Micro => {
+                let work = Work { layer, phase: Phase::WeightGrad };
+                if work.of(file).comm.is_some() {
+                    out.steps.extend([Step::Start(work, Until::Awaited), Step::Await(work)]);
+                }
+            }
+            Policy::Transformer | Policy::TransformerAgain => {
+                if let Some(again) = file.again.iter().find(|again| again.before == layer) {
+                    (again.checkpoint..layer).for_each(|layer| out.whole(layer, Phase::Forward));
+                }
+                out.whole(layer, Phase::InputGrad);
+                out.weight_gradients(layer);
+            }
+            Policy::WeightsFirst => {
+                out.weight_gradients(layer);
+                out.whole(layer, Phase::InputGrad);
+            }
+            // The input of the first layer needs no gradients.
+            Policy::Data => {
+                out.weight_gradients(layer);
+                if layer > 0 {
+                    out.compute(layer, Phase::InputGrad);
+                }
+            }
+            Policy::Model | Policy::HybridDataModel | Policy::HybridModelData | Policy::HybridCustomized => {
+                out.compute(layer, Phase::InputGrad);
+                if layer > 0 {
+                    out.start(layer, Phase::InputGrad, Until::Awaited);
+                }
+                out.weight_gradients(layer);
+                out.join(layer, Phase::InputGrad);
+            }
+            Policy::Dlrm { last_bottom, gradients } => {
+                out.weight_gradients(layer);
+                if layer == 0 && gradients == EmbeddingGradients::Awaited {
+                    out.join(0, Phase::InputGrad);
+                }
+                if layer > 0 {
+                    out.compute(layer, Phase::InputGrad);
+                }
+                if layer == last_bottom + 1 {
+                    let until = match gradients {
+                        EmbeddingGradients::Awaited => Until::Awaited,
+                        EmbeddingGradients::Beside => Until::TheEnd,
+                    };
+                    out.start(0, Phase::InputGrad, until);
+                }
+            }
+        }
+    }
+    out.steps
+}
