@@ -3188,16 +3188,20 @@ class ChakraWorkload(WorkloadTable):
         trace: The folder of the trace, or the beginning PREFIX of its files PREFIX.0.et, PREFIX.1.et, ..., relative to
             the scenario.
         algorithms: How collectives are done.
+        dims: Sizes of the dimensions of ranks, that of neighbours first, for collectives that the trace narrows by
+            `involved_dim`; their product is the number of ranks.
         hosts: The host of each rank. Default: rank r is on host r.
         peak_tflops: Operations a rank computes in a second, in units of 10^12, for computations of which the trace
             gives operations and no duration. Default: they take no time.
         process_groups: A JSON file of the process groups the trace names, as ASTRA-sim has them: `{"name": [ranks],
-            ...}`. A collective without a name is one of all ranks.
+            ...}`. Default: those that the trace lists itself, as PyTorch's do. A collective without a name is one of
+            all ranks, and so is one of group "0" that nobody lists.
     """
 
     kind: ClassVar[str | None] = "chakra"
     trace: str
     algorithms: Algorithms | None = None
+    dims: list[int] | None = None
     hosts: list[int] | None = None
     peak_tflops: float | None = None
     process_groups: str | None = None
@@ -3227,17 +3231,18 @@ class SimaiWorkload(WorkloadTable):
         file: The workload file, relative to the scenario, or the name of one that comes with the program:
             "moe-9216gpu".
         algorithms: How collectives are done.
-        ep: GPUs of an expert-parallel group; it must divide the number of replicas. Default: that of the file.
+        ep: GPUs of an expert-parallel group; it must divide the number of replicas. Default: that of the file, or else
+            1.
         gpus: GPUs to run it on, a multiple of TP x PP; the number of data-parallel replicas follows from it. Default:
-            as many as the file names.
+            as many as the file names, or else all hosts.
         hosts: The host of each GPU. Default: GPU g is on host g.
         iterations: Iterations, one after another. Default 1.
         microbatches: Microbatches to run, at most those of the file. Default: all.
-        pp: Stages of the pipeline. Default: that of the file.
+        pp: Stages of the pipeline. Default: that of the file, or else 1.
         scale: Factor above 0 and at most 1 on all sizes and durations, for quick runs: the ratio of computation to
             communication stays, that to latency does not. Default 1.0.
-        tp: GPUs of a tensor-parallel group. Default: that of the file. The sizes of collectives are those of the file
-            whatever the groups are.
+        tp: GPUs of a tensor-parallel or model-parallel group. Default: that of the file. The sizes of collectives are
+            those of the file whatever the groups are.
     """
 
     kind: ClassVar[str | None] = "simai"
@@ -3260,7 +3265,7 @@ class PoissonWorkload(WorkloadTable):
     Args:
         load: Offered payload as a share of capacity, above 0; 1 is all of it. Headers come on top.
         sizes: Distribution of sizes: a name (`pathweave list workloads` has them) or a file of lines "BYTES
-            PROBABILITY", probabilities 0 to 1 or 0 to 100.
+            PROBABILITY", with blanks or a comma between them, probabilities 0 to 1 or 0 to 100.
         duration: Flows arrive for this long. Give this or `flows`.
         flows: Number of flows. Give this or `duration`.
         load_of: What `load` is a share of. Default "host-links".
