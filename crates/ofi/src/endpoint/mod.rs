@@ -29,7 +29,6 @@ use std::time::{Duration, Instant};
 
 use pathweave_datapath::{Device, DeviceConfig, Driving, OpenError, Turned, Unprotected};
 use pathweave_neighbour::{Brought, Ticket};
-use pathweave_units::Rate;
 
 pub(crate) use self::core::Core;
 pub(crate) use operations::{Amo, AtomicFetch, Incoming, MessageKind, Outgoing, Rma, RmaKind, Wanted};
@@ -108,9 +107,7 @@ fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
     if all().any(|interface| interface.address == bind.ip()) {
         config.also_bind = others.map(|other| SocketAddr::new(other.address, bind.port())).collect();
     }
-    let speed: Option<u64> = all().map(Interface::speed_mbps).sum();
-    let speed = speed.filter(|mbps| (1..=10_000_000).contains(mbps));
-    if let Some(rate) = settings.line_rate.or(speed.map(Rate::from_mbps)) {
+    if let Some(rate) = settings.rate(all()) {
         config.line_rate = rate;
     }
     let link_mtu = settings.link_mtu.or(all().map(Interface::link_mtu).min()).unwrap_or(1_500);

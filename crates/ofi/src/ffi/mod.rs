@@ -16,6 +16,7 @@ pub(crate) mod interfaces;
 pub(crate) mod library;
 pub(crate) mod memory;
 pub(crate) mod mr;
+mod nic;
 pub(crate) mod provider;
 mod text;
 mod unsupported;
