@@ -290,3 +290,32 @@ fn vectors_are_maps_and_tables_alike_and_an_open_choice_is_told() {
     let refused = unsafe { ((*(*node.domain).ops).av_open)(node.domain, &mut attr, &mut av, null_mut()) };
     assert_eq!((refused, av.is_null()), (-FI_EINVAL, true));
 }
+
+/// The other process of the test below.
+#[test]
+#[ignore = "started by another test of this file"]
+fn a_process_whose_buffer_is_at_null() {
+    let node = Node::new();
+    let to = node.insert(&node.name());
+    // SAFETY: no byte of it is touched.
+    let answer = unsafe {
+        ((*(*node.ep).tagged).send)(node.ep.cast(), std::ptr::null(), 4096, null_mut(), to, 1, null_mut())
+    };
+    assert_eq!(answer, -FI_EINVAL as isize);
+}
+
+/// Open MPI 4.1 takes no notice of the number, and waits for ever (MPI_BOTTOM).
+#[test]
+fn an_argument_that_is_refused_is_named_in_the_log() {
+    let said = |level: &str| {
+        let mut other = std::process::Command::new(std::env::current_exe().unwrap());
+        let arguments = ["--exact", "a_process_whose_buffer_is_at_null", "--ignored", "--nocapture"];
+        let output = other.args(arguments).env("FI_LOG_LEVEL", level).output().unwrap();
+        assert!(output.status.success());
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        errors.lines().filter(|line| line.starts_with("pathweave: ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let line = "pathweave: a call is refused with error 22: a buffer of 4096 bytes at 0x0";
+    assert_eq!(said("warn"), [line]);
+    assert_eq!(said("none"), [""; 0]);
+}

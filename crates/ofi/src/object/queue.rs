@@ -11,7 +11,10 @@ use super::wait::{Arming, Object, Waiting, Woken};
 use super::{Next, Progress, lock};
 use crate::abi::eq::*;
 use crate::abi::errno::{FI_EAGAIN, FI_EAVAIL, FI_EINVAL};
-use crate::guard::{Answer, Errno};
+use crate::guard::{Answer, Errno, refused};
+
+/// The longest sleep of a call that only looks.
+const NAP: Duration = Duration::from_micros(200);
 
 /// What an entry shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +36,7 @@ impl Format {
             FI_CQ_FORMAT_CONTEXT => Ok(Format::Context),
             FI_CQ_FORMAT_MSG => Ok(Format::Message),
             FI_CQ_FORMAT_DATA => Ok(Format::Data),
-            _ => Err(Errno(FI_EINVAL)),
+            _ => Err(refused(FI_EINVAL, format_args!("there is no completion format {format}"))),
         }
     }
 
