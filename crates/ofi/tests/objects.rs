@@ -319,3 +319,47 @@ fn an_argument_that_is_refused_is_named_in_the_log() {
     assert_eq!(said("warn"), [line]);
     assert_eq!(said("none"), [""; 0]);
 }
+
+/// Time that this thread has had a core.
+fn core_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: room for a time.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Ranks that poll must not keep the cores from the ranks that they wait for. A rank that yields in a loop gets as much of a core as
+/// one that computes, or a large part of it.
+#[test]
+fn who_polls_in_vain_leaves_a_crowded_core_and_hears_at_once() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let pair = Pair::new();
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 * cores {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let poll_for = |time: Duration| {
+            let (start, had) = (Instant::now(), core_time());
+            while start.elapsed() < time {
+                assert!(pair.near.poll().is_none());
+            }
+            core_time() - had
+        };
+        poll_for(Duration::from_millis(300));
+        let had = poll_for(Duration::from_secs(2));
+        let mut into = vec![0; 1];
+        pair.near.trecv(FI_ADDR_UNSPEC, 1, 0, slot(&mut into), 1);
+        pair.far.tsend(pair.to_near, 1, b"x", 2);
+        let heard = (pair.near.done().op_context as usize, pair.far.done().op_context as usize);
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(heard, (1, 2));
+        // Fair shares would be nearly half.
+        assert!(had < Duration::from_millis(400), "{had:?} of two seconds");
+    });
+}

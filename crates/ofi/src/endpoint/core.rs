@@ -27,9 +27,9 @@ use crate::ffi::memory;
 use crate::guard::{Answer, Errno};
 use crate::log::{Level, say};
 use crate::object::domain::Mr;
-use crate::object::lock;
 use crate::object::uses::Use;
 use crate::object::vector::Vector;
+use crate::object::{Next, crowd, lock};
 
 /// Bytes of messages that bring no payload, and of small ones: the smaller places.
 const SMALL_PLACE: usize = 256;
@@ -38,6 +38,11 @@ pub(super) const HEADER_ROOM: usize = 96;
 
 /// About as long as an answer takes.
 const LOOKS_AT_DEVICE: u64 = 64;
+
+/// Looks in vain before a nap, where others want the core.
+const LOOKS_BEFORE_A_NAP: u64 = 4;
+/// Where memory is shared.
+const YIELDS_BEFORE_A_NAP: u64 = 64;
 
 /// Most buffers of an operation: operand, comparand and result of an atomic.
 const MOST_BUFFERS: usize = 3;
@@ -181,6 +186,18 @@ impl Core {
             Turned::Here => self.neighbours.looks().max(LOOKS_AT_DEVICE),
             // It waits for another thread.
             Turned::Elsewhere => self.neighbours.looks(),
+        }
+    }
+
+    /// What the application does best that has found nothing so often in a row. Ranks that share memory answer within the time of a few
+    /// looks, and are rung for by a detour: it naps later.
+    pub(super) fn next(&self, vain: u64, turned: Turned) -> Next {
+        let looks = self.looks(turned);
+        let nap = if self.neighbours.is_any() { looks + YIELDS_BEFORE_A_NAP } else { LOOKS_BEFORE_A_NAP };
+        match vain >= nap && crowd::is_crowded() {
+            true => Next::Nap,
+            false if vain >= looks => Next::Yield,
+            false => Next::Look,
         }
     }
 

@@ -43,7 +43,7 @@ use crate::object::domain::{Domain, Mr, OpensMemory};
 use crate::object::queue::Entry;
 use crate::object::uses::Use;
 use crate::object::vector::Vector;
-use crate::object::{Next, Progress, lock};
+use crate::object::{Next, Progress, crowd, lock};
 use crate::settings;
 
 /// Paths of a connection through a network, unless said otherwise. Switches hash source ports: of 16 none takes a given one of four
@@ -290,8 +290,7 @@ impl Endpoint {
         let vain = self.vain.load(Ordering::Relaxed);
         add_one(&self.vain);
         let turned = if device.is_some() { Turned::Here } else { Turned::Elsewhere };
-        let next = if vain < core.looks(turned) { Next::Look } else { Next::Yield };
-        (next, entry, device)
+        (core.next(vain, turned), entry, device)
     }
 
     fn pass(&self) {
@@ -342,8 +341,10 @@ impl Endpoint {
 
 impl Progress for Endpoint {
     fn progress(&self, queue: Option<usize>) -> (Next, Option<Entry>) {
-        // Whoever holds the lock makes progress already.
-        let Ok(mut state) = self.state.try_lock() else { return (Next::Yield, None) };
+        // Whoever holds the lock makes progress already, if it has a core. Who naps sleeps until it lets go.
+        let Ok(mut state) = self.state.try_lock() else {
+            return (if crowd::is_crowded() { Next::Nap } else { Next::Yield }, None);
+        };
         let State::Enabled(core) = &mut *state else { return (Next::Yield, None) };
         let (next, entry, device) = self.look(core, queue);
         let looks = core.looks(Turned::Elsewhere);
@@ -358,7 +359,7 @@ impl Progress for Endpoint {
         }
         // It may be another thread that it waits for.
         let waits_for_other = turned == Turned::Elsewhere && self.vain.load(Ordering::Relaxed) > looks;
-        (if waits_for_other { Next::Yield } else { next }, entry)
+        (if waits_for_other { next.max(Next::Yield) } else { next }, entry)
     }
 
     fn rest(&self) {

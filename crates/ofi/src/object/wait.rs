@@ -169,6 +169,11 @@ impl Waiting {
         self.notify(arming);
     }
 
+    /// A signal has ended a sleep that it was not meant for: it ends the next.
+    pub(crate) fn signal_again(&self, arming: &mut Arming) {
+        arming.signalled = true;
+    }
+
     /// Who sleeps at a device is to look for another place.
     pub(crate) fn move_on(&self, arming: &mut Arming) {
         self.changes.fetch_add(1, Ordering::Relaxed);
