@@ -254,7 +254,7 @@ impl Lane {
         self.segment.words(self.side).leaves.store(1, Ordering::Release);
     }
 
-    /// Whether the peer has said so. Who is gone and has not was killed.
+    /// True if the peer has said so. Who is gone and has not was killed.
     pub fn peer_has_left(&self) -> bool {
         self.segment.words(self.side.other()).leaves.load(Ordering::Acquire) != 0
     }

@@ -13,7 +13,7 @@ use crate::log::{Level, say};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Errno(pub(crate) i32);
 
-/// What a call that is refused comes to. It is said in one line at FI_LOG_LEVEL=warn: some applications take no notice of the number,
+/// The answer of a call that is refused. The reason is said in one line at FI_LOG_LEVEL=warn: some applications take no notice of the number,
 /// and wait for ever.
 #[cold]
 pub(crate) fn refused(errno: i32, what: impl Display) -> Errno {

@@ -153,7 +153,7 @@ fn the_search_sees_what_is_not_guarded() {
     assert_eq!(calls(&found[0].body), BTreeSet::from(["table", "unwrap"]));
 }
 
-/// What says that an argument cannot be used. What is asked for by trying, and what the state of the moment refuses, is no such.
+/// Numbers that say that an argument cannot be used. Those of what is asked for by trying, or of the moment, are no such.
 const REFUSALS: [&str; 5] = ["FI_EINVAL", "FI_EMSGSIZE", "FI_EBADFLAGS", "FI_ENOKEY", "FI_ENOSYS"];
 
 /// An argument that is refused is named at FI_LOG_LEVEL=warn: there is one way to refuse it, which does.

@@ -80,7 +80,7 @@ fn ask(asked: &Asked) -> Result<*mut Info, i32> {
     }
 }
 
-/// What an answer says of registered memory. Of the interface there is one.
+/// The mode of the answer, of which there is one.
 fn mr_mode(asked: &Asked) -> i32 {
     let info = ask(asked).unwrap();
     // SAFETY: a whole answer.

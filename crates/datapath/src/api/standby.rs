@@ -53,7 +53,7 @@ struct Watch {
     stopping: bool,
     /// Callers that sleep where packets arrive.
     sleepers: usize,
-    /// How often a caller has napped, and had when the thread looked last.
+    /// Naps of callers, now and when the thread looked last.
     naps: u64,
     naps_seen: u64,
     /// The thread sleeps until one of them leaves.

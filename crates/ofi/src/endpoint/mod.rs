@@ -11,6 +11,7 @@ mod events;
 mod handshake;
 mod lanes;
 mod links;
+mod looks;
 mod neighbours;
 mod operations;
 mod relay;

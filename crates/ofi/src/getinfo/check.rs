@@ -74,7 +74,7 @@ fn endpoint(ep: &EpAttr) -> Result<(), Refusal> {
     at_most("ep_attr auth_key_size", ep.auth_key_size, 0)
 }
 
-/// What is open already is ours, if anything is.
+/// Refuses an open object of another provider.
 fn ours(what: &'static str, name: Option<&String>) -> Result<(), Refusal> {
     if name.is_some_and(|name| name == FOREIGN) { Err(lacking(what, FOREIGN, "one of this")) } else { Ok(()) }
 }

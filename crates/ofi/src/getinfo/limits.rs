@@ -68,7 +68,7 @@ pub(crate) const MSG_ORDER: u64 = FI_ORDER_SAS
     | FI_ORDER_ATOMIC_WAR
     | FI_ORDER_ATOMIC_WAW;
 
-/// Whether peers may reach registered memory.
+/// The access that peers have to registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Yes,
@@ -88,7 +88,7 @@ impl Target {
 /// some ask for one key again and again.
 const KEPT_MR_MODE: c_int = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
 
-/// What an open fabric or domain of another provider is called: no interface and no subnet has the name.
+/// The name of an open fabric or domain of another provider: no interface and no subnet has the name.
 pub(crate) const FOREIGN: &str = "one of another provider";
 
 /// Bits that whoever uses a domain of this `mr_mode` must know of.
@@ -96,7 +96,7 @@ pub(crate) fn needed_mr_mode(mode: c_int) -> c_int {
     mode & (FI_MR_BASIC | KEPT_MR_MODE)
 }
 
-/// What an answer says of registered memory, from what is hinted: never a bit that is not.
+/// The mode of an answer, from what is hinted: never a bit that is not.
 pub(crate) fn mr_mode(hinted: c_int, api: u32, target: Target) -> c_int {
     match hinted {
         FI_MR_BASIC => FI_MR_BASIC,

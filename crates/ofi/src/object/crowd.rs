@@ -1,4 +1,4 @@
-//! Whether other threads want the core of a thread that polls.
+//! Other threads that want the core of a thread that polls.
 //!
 //! A thread that polls without a break has its core all the time, unless others want it, too. Then polling keeps the core from the
 //! rank that it waits for, and `sched_yield` gives it to threads of the same scheduling group alone, where the system has groups
@@ -13,7 +13,7 @@ use crate::ffi::core_time;
 const MEASURED: Duration = Duration::from_millis(10);
 /// Others want the core where they have had it for more than one part in so many.
 const PARTS: u32 = 16;
-/// How long that counts. The measure is taken again after it, by polling.
+/// Time for which that counts. The measure is taken again after it, by polling.
 const REMEMBERED: Duration = Duration::from_millis(100);
 
 thread_local! {
@@ -49,7 +49,7 @@ impl Share {
     }
 }
 
-/// Whether others want the core of this thread, which polls.
+/// True if others want the core of this thread, which polls.
 pub(crate) fn is_crowded() -> bool {
     let now = Instant::now();
     let mut share = SHARE.get().unwrap_or_else(|| Share::new(now, core_time()));

@@ -44,7 +44,7 @@ enum Addressing {
     Virtual,
 }
 
-/// How registered memory is named, and the `mr_mode` that says so.
+/// The way in which registered memory is named, and the `mr_mode` that says so.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Naming {
     mr_mode: c_int,
