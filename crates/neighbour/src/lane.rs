@@ -249,6 +249,16 @@ impl Lane {
         fence(Ordering::SeqCst);
     }
 
+    /// Says that this end is closed on purpose, right before it is.
+    pub fn leave(&self) {
+        self.segment.words(self.side).leaves.store(1, Ordering::Release);
+    }
+
+    /// True if the peer has said so. Who is gone and has not was killed.
+    pub fn peer_has_left(&self) -> bool {
+        self.segment.words(self.side.other()).leaves.load(Ordering::Acquire) != 0
+    }
+
     /// Takes the bells that were rung.
     pub fn bell(&self) -> Bell {
         let mut byte = [0];

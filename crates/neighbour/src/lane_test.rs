@@ -63,6 +63,18 @@ fn what_was_sent_before_the_end_is_there() {
 }
 
 #[test]
+fn who_closes_says_so_and_who_is_killed_does_not() {
+    for leaves in [true, false] {
+        let (near, far) = lanes();
+        if leaves {
+            near.leave();
+        }
+        drop(near);
+        assert_eq!((far.bell(), far.peer_has_left()), (Bell::Gone, leaves));
+    }
+}
+
+#[test]
 fn memory_is_copied_between_processes_in_parts() {
     let (mut near, mut far) = lanes();
     assert!(near.reads_peer() && far.reads_peer());

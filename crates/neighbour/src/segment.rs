@@ -49,6 +49,8 @@ pub(crate) struct Words {
     /// Where a number of this side's lies in its memory, and the number: whether the other can read it. 0: not yet known.
     pub(crate) probe_address: Apart<AtomicU64>,
     pub(crate) probe_number: AtomicU64,
+    /// Not 0: it closes its end. Who is killed does not say so.
+    pub(crate) leaves: AtomicU32,
 }
 
 /// In [`Words::asleep`]: something was sent.

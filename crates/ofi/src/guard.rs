@@ -1,6 +1,7 @@
 //! What stands at every entry from C: nothing unwinds into the application, and a child of a fork does nothing.
 
 use std::ffi::c_int;
+use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,6 +12,14 @@ use crate::log::{Level, say};
 /// Why a call fails: a positive number of `rdma/fi_errno.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Errno(pub(crate) i32);
+
+/// The answer of a call that is refused. The reason is said in one line at FI_LOG_LEVEL=warn: some applications take no notice of the number,
+/// and wait for ever.
+#[cold]
+pub(crate) fn refused(errno: i32, what: impl Display) -> Errno {
+    say(Level::Warn, format_args!("a call is refused with error {errno}: {what}"));
+    Errno(errno)
+}
 
 /// What a call comes to.
 pub(crate) type Answer<T = ()> = Result<T, Errno>;

@@ -28,6 +28,8 @@ use pathweave_datapath::{MAX_PATHS, Waiting};
 use pathweave_units::Rate;
 use thiserror::Error;
 
+use crate::getinfo::Interface;
+
 /// That of the device. Applications send in bursts, and after a burst `udmp` spreads the next one evenly over all paths, so that it
 /// waits for the slowest.
 const DEFAULT_SCHEME: &str = "weave";
@@ -111,6 +113,13 @@ pub(crate) fn from_environment() -> Result<Settings, SettingError> {
 }
 
 impl Settings {
+    /// The rate of interfaces that are used together: as it is said, or that of all where the system has it.
+    pub(crate) fn rate<'a>(&self, interfaces: impl Iterator<Item = &'a Interface>) -> Option<Rate> {
+        let speed: Option<u64> = interfaces.map(Interface::speed_mbps).sum();
+        let speed = speed.filter(|mbps| (1..=10_000_000).contains(mbps));
+        self.line_rate.or(speed.map(Rate::from_mbps))
+    }
+
     /// Reads and checks everything that `get` knows.
     ///
     /// # Errors

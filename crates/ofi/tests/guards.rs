@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 /// What catches a panic.
 const GUARDS: [&str; 3] = ["status", "count", "catch_unwind"];
 /// Called outside of a guard, to put arguments together, and looked at below: they cannot panic.
-const BUILDERS: [&str; 10] =
-    ["one", "several", "spans", "any", "with_tag", "plain", "tagged", "data_of", "context", "order"];
+const BUILDERS: [&str; 11] = [
+    "refused", "one", "several", "spans", "any", "with_tag", "plain", "tagged", "data_of", "context", "order",
+];
 /// Of the language and the core library, without a panic.
 const HARMLESS: [&str; 12] = [
     "as_ref",
@@ -150,4 +151,34 @@ fn the_search_sees_what_is_not_guarded() {
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!((found.len(), found[0].name.as_str(), found[0].is_entry), (1, "bad", true));
     assert_eq!(calls(&found[0].body), BTreeSet::from(["table", "unwrap"]));
+}
+
+/// Numbers that say that an argument cannot be used. Those of what is asked for by trying, or of the moment, are no such.
+const REFUSALS: [&str; 5] = ["FI_EINVAL", "FI_EMSGSIZE", "FI_EBADFLAGS", "FI_ENOKEY", "FI_ENOSYS"];
+
+/// An argument that is refused is named at FI_LOG_LEVEL=warn: there is one way to refuse it, which does.
+#[test]
+fn no_argument_is_refused_without_a_word() {
+    let mut paths = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut paths);
+    let mut silent = Vec::new();
+    for path in paths {
+        for function in functions(&path) {
+            let bare = |errno: &str| {
+                [format!("Err(Errno({errno}"), format!("or(Errno({errno}"), format!("-{errno}")]
+                    .iter()
+                    .any(|bare| function.body.contains(bare))
+            };
+            silent.extend(
+                REFUSALS
+                    .iter()
+                    .filter(|errno| bare(errno))
+                    .map(|errno| format!("{}: {}: {errno}", function.file, function.name)),
+            );
+        }
+    }
+    // What has no function at all: slots that nobody fills, commands that libfabric itself tries, forms that do not exist.
+    let known = ["cm.rs: ", "no_slot", "query_collective", "nic.rs: control", "atomic.rs: valid"];
+    silent.retain(|found| !known.iter().any(|known| found.contains(known)));
+    assert_eq!(silent, [""; 0]);
 }

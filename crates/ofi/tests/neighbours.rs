@@ -235,6 +235,39 @@ fn a_neighbour_that_is_killed_is_missed_at_once() {
     assert_eq!(shared(), []);
 }
 
+/// Nothing is asked of the peer: only a message of it is waited for.
+#[test]
+fn who_only_receives_hears_of_a_neighbour_that_is_killed() {
+    let _alone = alone();
+    let (mut child, name) = other_process(&[]);
+    let near = Node::new();
+    let to = near.insert(&name);
+    near.tsend(to, 1, b"hello", 1);
+    assert_eq!(near.done().op_context as usize, 1);
+    let mut into = [vec![0; 8], vec![0; 8], vec![0; 8]];
+    near.trecv(to, 1, 0, slot(&mut into[0]), 2);
+    near.trecv(FI_ADDR_UNSPEC, 9, 0, slot(&mut into[1]), 3);
+    assert!(near.is_silent());
+    let start = Instant::now();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let error = near.failed();
+    assert_eq!((error.op_context as usize, error.err), (2, FI_ECONNRESET));
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    // Anybody may fill the other; and who closes its endpoint may open it again.
+    let third = Node::new();
+    let (to_near, from_third) = (third.insert(&near.name()), near.insert(&third.name()));
+    third.tsend(to_near, 2, b"good", 4);
+    assert_eq!(third.done().op_context as usize, 4);
+    near.trecv(from_third, 7, 0, slot(&mut into[2]), 5);
+    drop(third);
+    assert!(near.is_silent(), "the receive from anybody, and that from who has closed");
+    for context in [3, 5] {
+        near.cancel(context);
+        assert_eq!((near.failed().err, context), (FI_ECANCELED, context));
+    }
+}
+
 /// What nobody looks at is answered all the same: the sender of a long message hears that it was read, and memory is read by a
 /// peer, while the application at the other end does something else.
 #[test]

@@ -3,6 +3,7 @@
 
 mod client;
 
+use std::io::Write;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
@@ -289,4 +290,99 @@ fn vectors_are_maps_and_tables_alike_and_an_open_choice_is_told() {
     // SAFETY: as above.
     let refused = unsafe { ((*(*node.domain).ops).av_open)(node.domain, &mut attr, &mut av, null_mut()) };
     assert_eq!((refused, av.is_null()), (-FI_EINVAL, true));
+}
+
+/// The other process of the test below.
+#[test]
+#[ignore = "started by another test of this file"]
+fn a_process_whose_buffer_is_at_null() {
+    let node = Node::new();
+    let to = node.insert(&node.name());
+    // SAFETY: no byte of it is touched.
+    let answer = unsafe {
+        ((*(*node.ep).tagged).send)(node.ep.cast(), std::ptr::null(), 4096, null_mut(), to, 1, null_mut())
+    };
+    assert_eq!(answer, -FI_EINVAL as isize);
+}
+
+/// Open MPI 4.1 takes no notice of the number, and waits for ever (MPI_BOTTOM).
+#[test]
+fn an_argument_that_is_refused_is_named_in_the_log() {
+    let said = |level: &str| {
+        let mut other = std::process::Command::new(std::env::current_exe().unwrap());
+        let arguments = ["--exact", "a_process_whose_buffer_is_at_null", "--ignored", "--nocapture"];
+        let output = other.args(arguments).env("FI_LOG_LEVEL", level).output().unwrap();
+        assert!(output.status.success());
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        errors.lines().filter(|line| line.starts_with("pathweave: ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let line = "pathweave: a call is refused with error 22: a buffer of 4096 bytes at 0x0";
+    assert_eq!(said("warn"), [line]);
+    assert_eq!(said("none"), [""; 0]);
+}
+
+/// Time that this thread has had a core.
+fn core_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: room for a time.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// The other process of the test below: polls in vain, and says how much of two seconds it had a core.
+#[test]
+#[ignore = "started by another test of this file"]
+fn a_process_that_polls() {
+    let pair = Pair::new();
+    let poll_for = |time: Duration| {
+        let (start, had) = (Instant::now(), core_time());
+        while start.elapsed() < time {
+            assert!(pair.near.poll().is_none());
+        }
+        core_time() - had
+    };
+    poll_for(Duration::from_millis(300));
+    let had = poll_for(Duration::from_secs(2));
+    writeln!(std::io::stdout(), "had {} ms", had.as_millis()).unwrap();
+    let mut into = vec![0; 1];
+    pair.near.trecv(FI_ADDR_UNSPEC, 1, 0, slot(&mut into), 1);
+    pair.far.tsend(pair.to_near, 1, b"x", 2);
+    assert_eq!((pair.near.done().op_context as usize, pair.far.done().op_context as usize), (1, 2));
+}
+
+/// Ranks that poll must not keep the cores from the ranks that they wait for. In a session of its own, as launchers start ranks, a process
+/// that yields in a loop gets as much of a core as one that computes: its yield is for its own group.
+#[test]
+fn who_polls_in_vain_leaves_a_crowded_core() {
+    use std::os::unix::process::CommandExt;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let stop = AtomicBool::new(false);
+    let mut other = std::process::Command::new(std::env::current_exe().unwrap());
+    other.args(["--exact", "a_process_that_polls", "--ignored", "--nocapture"]);
+    other.env("PATHWEAVE_SHARED_MEMORY", "off");
+    // SAFETY: one call of the system.
+    unsafe {
+        other.pre_exec(|| {
+            libc::setsid();
+            Ok(())
+        })
+    };
+    let output = std::thread::scope(|scope| {
+        for _ in 0..2 * cores {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let output = other.output();
+        stop.store(true, Ordering::Relaxed);
+        output.unwrap()
+    });
+    assert!(output.status.success());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let had =
+        text.lines().find_map(|line| line.split_once("had ")?.1.split_once(" ms")?.0.parse::<u64>().ok());
+    assert!(had.is_some_and(|had| had < 500), "{text}");
 }

@@ -6,6 +6,8 @@ use crate::broken::Broken;
 
 /// Bytes handled at a time: they stay in the cache.
 const CHUNK_BYTES: usize = 32 << 10;
+/// Chunks between two turns of the loop: a tenth of a millisecond, or a few where the processor is busy. Peers are answered meanwhile.
+const CHUNKS_A_TURN: usize = 8;
 const WORD_BYTES: usize = 8;
 /// Odd, and its bits look random (2^64 divided by the golden ratio).
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -21,7 +23,7 @@ impl Pattern {
         Pattern { chunk: vec![0; CHUNK_BYTES], expected: vec![0; CHUNK_BYTES] }
     }
 
-    /// Writes the contents of message `number` to `len` bytes from `start` on.
+    /// Writes the contents of message `number` to `len` bytes from `start` on. `turn` turns the loop, here and in what follows.
     ///
     /// # Errors
     /// They are not within the region.
@@ -31,8 +33,9 @@ impl Pattern {
         start: usize,
         len: usize,
         number: u64,
+        turn: impl FnMut(),
     ) -> Result<(), RegionError> {
-        self.write(region, start, len, number, 0)
+        self.write(region, (start, len), number, 0, turn)
     }
 
     /// Writes what no message contains.
@@ -45,23 +48,25 @@ impl Pattern {
         start: usize,
         len: usize,
         number: u64,
+        turn: impl FnMut(),
     ) -> Result<(), RegionError> {
-        self.write(region, start, len, number, u8::MAX)
+        self.write(region, (start, len), number, u8::MAX, turn)
     }
 
     /// Writes the contents of a message with the bits of `flip` flipped in every byte.
     fn write(
         &mut self,
         region: &Region,
-        start: usize,
-        len: usize,
+        (start, len): (usize, usize),
         number: u64,
         flip: u8,
+        mut turn: impl FnMut(),
     ) -> Result<(), RegionError> {
-        for (at, size) in chunks(len) {
+        for (index, (at, size)) in (1..).zip(chunks(len)) {
             make(&mut self.chunk[..size], number, at);
             self.chunk[..size].iter_mut().for_each(|byte| *byte ^= flip);
             region.write(start + at, &self.chunk[..size])?;
+            turn_after(index, &mut turn);
         }
         Ok(())
     }
@@ -76,16 +81,24 @@ impl Pattern {
         start: usize,
         len: usize,
         number: u64,
+        mut turn: impl FnMut(),
     ) -> Result<Option<usize>, RegionError> {
-        for (at, size) in chunks(len) {
+        for (index, (at, size)) in (1..).zip(chunks(len)) {
             region.read(start + at, &mut self.chunk[..size])?;
             make(&mut self.expected[..size], number, at);
             if self.chunk[..size] != self.expected[..size] {
                 let differs = self.chunk.iter().zip(&self.expected).position(|(is, should)| is != should);
                 return Ok(differs.map(|offset| at + offset));
             }
+            turn_after(index, &mut turn);
         }
         Ok(None)
+    }
+}
+
+fn turn_after(chunks: usize, turn: &mut impl FnMut()) {
+    if chunks.is_multiple_of(CHUNKS_A_TURN) {
+        turn();
     }
 }
 
@@ -126,17 +139,28 @@ mod tests {
     fn one_wrong_byte_is_found_wherever_it_is() {
         let len = 2 * CHUNK_BYTES + 5;
         let (region, mut pattern) = (Region::zeroed(len + 3).unwrap(), Pattern::new());
-        pattern.fill(&region, 3, len, 42).unwrap();
-        assert_eq!(pattern.first_wrong(&region, 3, len, 42), Ok(None));
+        pattern.fill(&region, 3, len, 42, || ()).unwrap();
+        assert_eq!(pattern.first_wrong(&region, 3, len, 42, || ()), Ok(None));
         for place in [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, len - 1] {
             let mut byte = region.to_vec(3 + place..4 + place).unwrap();
             byte[0] ^= 1;
             region.write(3 + place, &byte).unwrap();
-            assert_eq!(pattern.first_wrong(&region, 3, len, 42), Ok(Some(place)));
+            assert_eq!(pattern.first_wrong(&region, 3, len, 42, || ()), Ok(Some(place)));
             byte[0] ^= 1;
             region.write(3 + place, &byte).unwrap();
         }
-        assert!(pattern.fill(&region, 4, len, 42).is_err());
+        assert!(pattern.fill(&region, 4, len, 42, || ()).is_err());
+    }
+
+    #[test]
+    fn the_loop_is_turned_all_along() {
+        let len = 64 * CHUNK_BYTES;
+        let (region, mut pattern, mut turns) = (Region::zeroed(len).unwrap(), Pattern::new(), 0);
+        pattern.fill(&region, 0, len, 1, || turns += 1).unwrap();
+        pattern.spoil(&region, 0, len, 1, || turns += 1).unwrap();
+        pattern.fill(&region, 0, len, 2, || ()).unwrap();
+        assert_eq!(pattern.first_wrong(&region, 0, len, 2, || turns += 1), Ok(None));
+        assert_eq!(turns, 3 * 64 / CHUNKS_A_TURN);
     }
 
     #[test]
@@ -144,10 +168,10 @@ mod tests {
         let (region, mut pattern) = (Region::zeroed(64).unwrap(), Pattern::new());
         let mut alike = 0;
         for number in 0..1_000 {
-            pattern.fill(&region, 0, 64, number).unwrap();
-            alike += usize::from(pattern.first_wrong(&region, 0, 64, number + 1) != Ok(Some(0)));
-            pattern.spoil(&region, 0, 64, number).unwrap();
-            assert_eq!(pattern.first_wrong(&region, 0, 64, number), Ok(Some(0)));
+            pattern.fill(&region, 0, 64, number, || ()).unwrap();
+            alike += usize::from(pattern.first_wrong(&region, 0, 64, number + 1, || ()) != Ok(Some(0)));
+            pattern.spoil(&region, 0, 64, number, || ()).unwrap();
+            assert_eq!(pattern.first_wrong(&region, 0, 64, number, || ()), Ok(Some(0)));
         }
         // Of 1,000 random bytes about 4 equal their neighbour's.
         assert!(alike < 20, "{alike}");

@@ -101,7 +101,7 @@ impl Engine {
     /// The connection to a peer is gone, or could not be made: all that was asked of the peer fails, once each. The
     /// transport touches no memory for it any more. The next operation connects again.
     ///
-    /// Receives that only this peer could fill stay posted, since it may come back; see [`forget`](Self::forget).
+    /// Receives that only this peer could fill stay posted, since it may come back; see [`lose_receives`](Self::lose_receives).
     pub fn peer_down(&mut self, peer: PeerId, failure: Failure, memory: &mut dyn Memory) {
         let Some(state) = self.peers.get_mut(&peer) else { return };
         let queue = core::mem::take(&mut state.queue);
@@ -148,11 +148,17 @@ impl Engine {
         }
     }
 
+    /// A peer whose connection is gone was killed, or is taken to be: receives that only it could fill fail, too. Whoever has its
+    /// address after it may connect.
+    pub fn lose_receives(&mut self, peer: PeerId, failure: Failure) {
+        self.core.inbox.withdraw_of(peer, failure, &mut self.core.completions);
+    }
+
     /// A peer will not come back: as [`peer_down`](Self::peer_down), and receives that only it could fill fail, too.
     /// The number may be used again.
     pub fn forget(&mut self, peer: PeerId, failure: Failure, memory: &mut dyn Memory) {
         self.peer_down(peer, failure, memory);
-        self.core.inbox.withdraw_of(peer, failure, &mut self.core.completions);
+        self.lose_receives(peer, failure);
         self.peers.remove(&peer);
     }
 

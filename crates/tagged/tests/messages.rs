@@ -649,16 +649,21 @@ fn a_dead_peer_fails_what_was_asked_of_it_and_nothing_else() {
     }
 }
 
-/// Receives that only a peer could fill fail when it will not come back.
+/// Receives that only a peer could fill fail when it was killed, or will not come back.
 #[test]
-fn a_peer_that_is_forgotten_fails_its_receives() {
-    let mut world = World::new(2, config(), 3);
-    let into = world.buffer(1, &[0; 4]);
-    world.receive(1, Some(0), 5, 0, into, 10);
-    world.receive(1, None, 5, 0, into, 11);
-    world.at(1, |engine, ram| engine.forget(peer(0), Failure::Reset, ram));
-    let failed = world.take_completions(1);
-    assert_eq!((failed.len(), failed[0].context, failed[0].result), (1, 10, Err(Failure::Reset)));
+fn a_peer_that_is_lost_fails_its_receives() {
+    for forgotten in [true, false] {
+        let mut world = World::new(2, config(), 3);
+        let into = world.buffer(1, &[0; 4]);
+        world.receive(1, Some(0), 5, 0, into, 10);
+        world.receive(1, None, 5, 0, into, 11);
+        world.at(1, |engine, ram| match forgotten {
+            true => engine.forget(peer(0), Failure::Reset, ram),
+            false => engine.lose_receives(peer(0), Failure::Reset),
+        });
+        let failed = world.take_completions(1);
+        assert_eq!((failed.len(), failed[0].context, failed[0].result), (1, 10, Err(Failure::Reset)));
+    }
 }
 
 /// A claimed message whose sender dies can still be claimed, with an error.

@@ -251,7 +251,7 @@ impl Driver {
             Driver::Callers { turns, standby } => loop {
                 match turns.engine.try_lock() {
                     Ok(mut engine) => {
-                        let asleep = standby.as_ref().map(Standby::asleep);
+                        let asleep = standby.as_ref().map(|standby| standby.asleep(deadline));
                         let result = drive(&mut **engine, turns, shared, deadline, &mut ready);
                         drop((engine, asleep));
                         shared.signal.notify();

@@ -4,13 +4,13 @@
 //! each [`LULL`] whether any has called, which costs callers a counter that they write under the lock, and takes the lock when
 //! none has; from then on it sleeps where packets arrive. A caller that finds it there a few times in a row wants the loop back,
 //! and the thread leaves at once. Who sleeps where packets arrive, too, is no lull: then the thread sleeps until that caller
-//! leaves.
+//! leaves. Callers that nap look in a loop, and count as such.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::driver::{self, CLOSED, Turns, guarded};
 use crate::error::OpenError;
@@ -19,6 +19,11 @@ use crate::shared::{Shared, lock};
 
 /// How long no caller may have turned the loop before the thread does.
 const LULL: Duration = Duration::from_micros(500);
+/// The same where callers nap: others want their cores, and who has not called has most likely lost his to them. To take the loop from
+/// him and to give it back costs more than his turn would.
+const LULL_IN_A_CROWD: Duration = Duration::from_millis(8);
+/// Who sleeps no longer than this naps, in a loop that looks.
+const LONGEST_NAP: Duration = Duration::from_millis(1);
 /// Calls that find the thread at the loop before it leaves: who looks once in a while leaves it there.
 const CALLS_TO_TAKE_OVER: u32 = 8;
 
@@ -48,6 +53,9 @@ struct Watch {
     stopping: bool,
     /// Callers that sleep where packets arrive.
     sleepers: usize,
+    /// Naps of callers, now and when the thread looked last.
+    naps: u64,
+    naps_seen: u64,
     /// The thread sleeps until one of them leaves.
     waits_for_sleepers: bool,
 }
@@ -92,9 +100,14 @@ impl Standby {
         }
     }
 
-    /// From now on until this is dropped the caller sleeps with the loop.
-    pub(super) fn asleep(&self) -> Asleep<'_> {
-        lock(&self.relief.watch).sleepers += 1;
+    /// From now on until this is dropped the caller sleeps with the loop, at most until the deadline.
+    pub(super) fn asleep(&self, deadline: Option<Instant>) -> Asleep<'_> {
+        let naps = deadline
+            .is_some_and(|deadline| deadline.saturating_duration_since(Instant::now()) <= LONGEST_NAP);
+        let mut watch = lock(&self.relief.watch);
+        watch.sleepers += 1;
+        watch.naps += u64::from(naps);
+        drop(watch);
         Asleep(&self.relief)
     }
 
@@ -180,11 +193,15 @@ impl Relief {
                 return watch.stopping;
             }
             let calls = turns.calls();
-            watch.waits_for_sleepers = watch.sleepers > 0;
+            // Who naps is awake again soon, and need not wake this thread for it.
+            let naps = watch.naps != watch.naps_seen;
+            watch.naps_seen = watch.naps;
+            watch.waits_for_sleepers = watch.sleepers > 0 && !naps;
             watch = if watch.waits_for_sleepers {
                 self.bell.wait(watch).unwrap_or_else(PoisonError::into_inner)
             } else {
-                self.bell.wait_timeout(watch, LULL).unwrap_or_else(PoisonError::into_inner).0
+                let lull = if naps { LULL_IN_A_CROWD } else { LULL };
+                self.bell.wait_timeout(watch, lull).unwrap_or_else(PoisonError::into_inner).0
             };
             let lull = !watch.waits_for_sleepers && watch.sleepers == 0 && turns.calls() == calls;
             watch.waits_for_sleepers = false;

@@ -113,12 +113,21 @@ pub const FI_CLASS_MR: usize = 12;
 pub const FI_CLASS_EQ: usize = 13;
 pub const FI_CLASS_CQ: usize = 14;
 pub const FI_CLASS_CNTR: usize = 15;
+pub const FI_CLASS_NIC: usize = 20;
+
+pub const FI_BUS_UNSPEC: u32 = 0;
+pub const FI_BUS_PCI: u32 = 1;
+
+pub const FI_LINK_UNKNOWN: u32 = 0;
+pub const FI_LINK_DOWN: u32 = 1;
+pub const FI_LINK_UP: u32 = 2;
 
 pub const FI_GETOPSFLAG: c_int = 2;
 pub const FI_SETOPSFLAG: c_int = 3;
 pub const FI_ALIAS: c_int = 4;
 pub const FI_GETWAIT: c_int = 5;
 pub const FI_ENABLE: c_int = 6;
+pub const FI_DUP: c_int = 15;
 pub const FI_GETWAITOBJ: c_int = 16;
 
 #[repr(C)]
@@ -219,6 +228,54 @@ pub struct FabricAttr {
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
+pub struct DeviceAttr {
+    pub name: *mut c_char,
+    pub device_id: *mut c_char,
+    pub device_version: *mut c_char,
+    pub vendor_id: *mut c_char,
+    pub driver: *mut c_char,
+    pub firmware: *mut c_char,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PciAttr {
+    pub domain_id: u16,
+    pub bus_id: u8,
+    pub device_id: u8,
+    pub function_id: u8,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct BusAttr {
+    pub bus_type: u32,
+    /// The only member of a union.
+    pub attr: PciAttr,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LinkAttr {
+    pub address: *mut c_char,
+    pub mtu: usize,
+    pub speed: usize,
+    pub state: u32,
+    pub network_type: *mut c_char,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct FidNic {
+    pub fid: Fid,
+    pub device_attr: *mut DeviceAttr,
+    pub bus_attr: *mut BusAttr,
+    pub link_attr: *mut LinkAttr,
+    pub prov_attr: *mut c_void,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub struct Info {
     pub next: *mut Info,
     pub caps: u64,
@@ -234,7 +291,7 @@ pub struct Info {
     pub ep_attr: *mut EpAttr,
     pub domain_attr: *mut DomainAttr,
     pub fabric_attr: *mut FabricAttr,
-    pub nic: *mut c_void,
+    pub nic: *mut FidNic,
 }
 
 #[repr(C)]

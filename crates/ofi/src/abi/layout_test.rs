@@ -60,6 +60,11 @@ fn structures() -> Vec<Line> {
     layout!(lines, DomainAttr = "struct fi_domain_attr" [domain, name, threading, control_progress, data_progress, resource_mgmt, av_type, mr_mode, mr_key_size, cq_data_size, cq_cnt, ep_cnt, tx_ctx_cnt, rx_ctx_cnt, max_ep_tx_ctx, max_ep_rx_ctx, max_ep_stx_ctx, max_ep_srx_ctx, cntr_cnt, mr_iov_limit, caps, mode, auth_key, auth_key_size, max_err_data, mr_cnt, tclass, max_ep_auth_key @ (1, 20), max_group_id @ (2, 0), max_cntr_value @ (2, 5), max_err_cntr_value @ (2, 5)]);
     layout!(lines, FabricAttr = "struct fi_fabric_attr" [fabric, name, prov_name, prov_version, api_version]);
     layout!(lines, Info = "struct fi_info" [next, caps, mode, addr_format, src_addrlen, dest_addrlen, src_addr, dest_addr, handle, tx_attr, rx_attr, ep_attr, domain_attr, fabric_attr, nic]);
+    layout!(lines, DeviceAttr = "struct fi_device_attr" [name, device_id, device_version, vendor_id, driver, firmware]);
+    layout!(lines, PciAttr = "struct fi_pci_attr" [domain_id, bus_id, device_id, function_id]);
+    layout!(lines, BusAttr = "struct fi_bus_attr" [bus_type, attr]);
+    layout!(lines, LinkAttr = "struct fi_link_attr" [address, mtu, speed, state, network_type]);
+    layout!(lines, FidNic = "struct fid_nic" [fid, device_attr, bus_attr, link_attr, prov_attr]);
     layout!(lines, Ops = "struct fi_ops" [size, close, bind, control, ops_open, tostr, ops_set]);
     layout!(lines, Fid = "struct fid" [fclass, context, ops]);
     layout!(lines, OpsFabric = "struct fi_ops_fabric" [size, domain, passive_ep, eq_open, wait_open, trywait, domain2]);
@@ -159,6 +164,10 @@ fn numbers() -> Vec<Line> {
         lines,
         [FI_CLASS_CQ, FI_CLASS_CNTR, FI_GETOPSFLAG, FI_SETOPSFLAG, FI_ALIAS, FI_GETWAIT, FI_ENABLE]
     );
+    constants!(
+        lines,
+        [FI_CLASS_NIC, FI_DUP, FI_BUS_UNSPEC, FI_BUS_PCI, FI_LINK_UNKNOWN, FI_LINK_DOWN, FI_LINK_UP]
+    );
     constants!(lines, [FI_GETWAITOBJ, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, FI_OPT_CM_DATA_SIZE]);
     constants!(
         lines,
@@ -208,10 +217,14 @@ fn sizes_are_those_of_libfabric() {
         size_of::<MsgRma>(),
         size_of::<MsgAtomic>(),
         size_of::<Provider>(),
+        size_of::<DeviceAttr>(),
+        size_of::<BusAttr>(),
+        size_of::<LinkAttr>(),
+        size_of::<FidNic>(),
     ];
     let expected = [
         120, 80, 64, 96, 224, 32, 24, 40, 40, 40, 80, 32, 32, 32, 32, 40, 24, 32, 48, 112, 48, 88, 48, 48,
-        64, 64, 72, 72,
+        64, 64, 72, 72, 48, 12, 40, 56,
     ];
     assert_eq!(found, expected);
     assert_eq!(offset_of!(Provider, name), 40);

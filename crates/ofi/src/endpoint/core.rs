@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use arrayvec::ArrayVec;
-use pathweave_datapath::{Accepting, ConnectionId, Device, Events, Remote, Slice, Turned};
+use pathweave_datapath::{Accepting, ConnectionId, Device, Events, Remote, Slice};
 use pathweave_tagged::{
     self as tagged, Action, Buffer, Completion, Config, Engine, Payload, PeerId, Piece, Region, RegionEvents,
     RegionId, Release, RequestId,
@@ -35,9 +35,6 @@ use crate::object::vector::Vector;
 const SMALL_PLACE: usize = 256;
 /// Most bytes of a message's header.
 pub(super) const HEADER_ROOM: usize = 96;
-
-/// About as long as an answer takes.
-const LOOKS_AT_DEVICE: u64 = 64;
 
 /// Most buffers of an operation: operand, comparand and result of an atomic.
 const MOST_BUFFERS: usize = 3;
@@ -108,7 +105,7 @@ pub(crate) struct Core {
     pub(super) next_token: u64,
     /// Peers by the application's numbers, and the version of the vector that they are true of.
     pub(super) targets: (u64, Vec<Option<PeerId>>),
-    visits: Visits,
+    pub(super) visits: Visits,
     _accepting: Accepting,
     pub(super) events: Events,
     device: Device,
@@ -173,21 +170,6 @@ impl Core {
     /// Begins to look after peers on this host.
     pub(super) fn start_watch(&mut self, endpoint: Weak<Endpoint>) {
         self.neighbours.start(endpoint);
-    }
-
-    /// How often in a row an application that finds nothing may look before it leaves its core to others.
-    pub(super) fn looks(&self, turned: Turned) -> u64 {
-        match turned {
-            Turned::Here => self.neighbours.looks().max(LOOKS_AT_DEVICE),
-            // It waits for another thread.
-            Turned::Elsewhere => self.neighbours.looks(),
-        }
-    }
-
-    /// Whether the application, which has looked so often, is to look at the device, too: where memory is shared that costs more
-    /// than all the rest, and is done the less often the longer nothing has happened there.
-    pub(super) fn looks_at_device(&mut self, looks: u64) -> bool {
-        !self.neighbours.is_any() || self.visits.is_due(looks, self.unanswered > 0)
     }
 
     /// What can be done at once without the device: what has come through shared memory. True if anything has.

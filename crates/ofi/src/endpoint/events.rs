@@ -115,6 +115,9 @@ impl Core {
             _ => Failure::Reset,
         };
         self.engine.peer_down(peer, failure, &mut self.buffers);
+        if reason == CloseReason::PeerSilent {
+            self.engine.lose_receives(peer, failure);
+        }
         // Who is in no address vector is nobody's peer: it does not stay here for ever.
         let known = self.links.address(peer).is_some_and(|address| self.vector.number(address).is_some());
         if !known {

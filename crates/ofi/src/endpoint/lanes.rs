@@ -76,7 +76,16 @@ impl Core {
             self.close_lane(key, peer);
             return;
         }
+        // Who breaks the rules may go on otherwise.
+        let was_killed = self
+            .neighbours
+            .get(key)
+            .is_some_and(|neighbour| neighbour.health == Health::Good && !neighbour.lane.peer_has_left());
         self.on_closed(peer, CloseReason::Peer);
+        if was_killed {
+            say(Level::Warn, format_args!("a peer on this host has ended without closing its endpoint"));
+            self.engine.lose_receives(peer, Failure::Reset);
+        }
     }
 
     /// Takes what was sent before the end.

@@ -11,6 +11,7 @@ mod events;
 mod handshake;
 mod lanes;
 mod links;
+mod looks;
 mod neighbours;
 mod operations;
 mod relay;
@@ -29,7 +30,6 @@ use std::time::{Duration, Instant};
 
 use pathweave_datapath::{Device, DeviceConfig, Driving, OpenError, Turned, Unprotected};
 use pathweave_neighbour::{Brought, Ticket};
-use pathweave_units::Rate;
 
 pub(crate) use self::core::Core;
 pub(crate) use operations::{Amo, AtomicFetch, Incoming, MessageKind, Outgoing, Rma, RmaKind, Wanted};
@@ -44,7 +44,7 @@ use crate::object::domain::{Domain, Mr, OpensMemory};
 use crate::object::queue::Entry;
 use crate::object::uses::Use;
 use crate::object::vector::Vector;
-use crate::object::{Next, Progress, lock};
+use crate::object::{Next, Progress, crowd, lock};
 use crate::settings;
 
 /// Paths of a connection through a network, unless said otherwise. Switches hash source ports: of 16 none takes a given one of four
@@ -108,9 +108,7 @@ fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
     if all().any(|interface| interface.address == bind.ip()) {
         config.also_bind = others.map(|other| SocketAddr::new(other.address, bind.port())).collect();
     }
-    let speed: Option<u64> = all().map(Interface::speed_mbps).sum();
-    let speed = speed.filter(|mbps| (1..=10_000_000).contains(mbps));
-    if let Some(rate) = settings.line_rate.or(speed.map(Rate::from_mbps)) {
+    if let Some(rate) = settings.rate(all()) {
         config.line_rate = rate;
     }
     let link_mtu = settings.link_mtu.or(all().map(Interface::link_mtu).min()).unwrap_or(1_500);
@@ -293,8 +291,7 @@ impl Endpoint {
         let vain = self.vain.load(Ordering::Relaxed);
         add_one(&self.vain);
         let turned = if device.is_some() { Turned::Here } else { Turned::Elsewhere };
-        let next = if vain < core.looks(turned) { Next::Look } else { Next::Yield };
-        (next, entry, device)
+        (core.next(vain, turned), entry, device)
     }
 
     fn pass(&self) {
@@ -345,8 +342,10 @@ impl Endpoint {
 
 impl Progress for Endpoint {
     fn progress(&self, queue: Option<usize>) -> (Next, Option<Entry>) {
-        // Whoever holds the lock makes progress already.
-        let Ok(mut state) = self.state.try_lock() else { return (Next::Yield, None) };
+        // Whoever holds the lock makes progress already, if it has a core. Who naps sleeps until it lets go.
+        let Ok(mut state) = self.state.try_lock() else {
+            return (if crowd::is_crowded() { Next::Nap } else { Next::Yield }, None);
+        };
         let State::Enabled(core) = &mut *state else { return (Next::Yield, None) };
         let (next, entry, device) = self.look(core, queue);
         let looks = core.looks(Turned::Elsewhere);
@@ -361,7 +360,7 @@ impl Progress for Endpoint {
         }
         // It may be another thread that it waits for.
         let waits_for_other = turned == Turned::Elsewhere && self.vain.load(Ordering::Relaxed) > looks;
-        (if waits_for_other { Next::Yield } else { next }, entry)
+        (if waits_for_other { next.max(Next::Yield) } else { next }, entry)
     }
 
     fn rest(&self) {

@@ -223,7 +223,8 @@ impl Neighbours {
 
     /// A lane is not used any more.
     pub(super) fn remove(&mut self, key: LaneKey) {
-        if self.lanes.try_remove(key.0).is_some() {
+        if let Some(neighbour) = self.lanes.try_remove(key.0) {
+            neighbour.lane.leave();
             self.keys.retain(|known| *known != key);
             self.settled.retain(|_, known| *known != key);
         }
@@ -321,6 +322,12 @@ impl Neighbours {
         if let Some(reception) = &self.reception {
             reception.watch.wake();
         }
+    }
+}
+
+impl Drop for Neighbours {
+    fn drop(&mut self) {
+        self.lanes.iter().for_each(|(_, neighbour)| neighbour.lane.leave());
     }
 }
 

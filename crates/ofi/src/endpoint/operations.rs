@@ -10,7 +10,7 @@ use super::report::Reporter;
 use crate::abi::errno::*;
 use crate::abi::fabric::*;
 use crate::ffi::memory::Spans;
-use crate::guard::{Answer, Errno};
+use crate::guard::{Answer, Errno, refused};
 
 /// With a tag or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,13 +92,18 @@ pub(crate) struct Amo {
 const UNSERVED: u64 = FI_MATCH_COMPLETE | FI_COMMIT_COMPLETE;
 
 fn errno(error: PostError) -> Errno {
-    Errno(match error {
-        PostError::Full | PostError::NoMemory => FI_EAGAIN,
+    let errno = match error {
+        PostError::Full | PostError::NoMemory => return Errno(FI_EAGAIN),
         PostError::TooLong { .. } => FI_EMSGSIZE,
         PostError::Lengths | PostError::NotClaimed => FI_EINVAL,
         PostError::NotSupported => FI_EOPNOTSUPP,
         PostError::KeyInUse => FI_ENOKEY,
-    })
+    };
+    refused(errno, error)
+}
+
+fn unserved() -> Errno {
+    refused(FI_EOPNOTSUPP, "FI_MATCH_COMPLETE and FI_COMMIT_COMPLETE are not offered")
 }
 
 fn done_when(flags: u64) -> DoneWhen {
@@ -120,7 +125,9 @@ impl Core {
         if let Some(Some(peer)) = self.targets.1.get(at) {
             return Ok(*peer);
         }
-        let address = self.vector.address(number).ok_or(Errno(FI_EINVAL))?;
+        let address = self.vector.address(number).ok_or_else(|| {
+            refused(FI_EINVAL, format_args!("number {number} is not in the address vector"))
+        })?;
         let peer = self.links.at(address);
         if self.targets.1.len() <= at {
             self.targets.1.resize(at + 1, None);
@@ -169,7 +176,7 @@ impl Core {
     /// FI_EAGAIN, FI_EMSGSIZE, FI_EINVAL for an unknown peer, FI_EOPNOTSUPP.
     pub(crate) fn send(&mut self, message: Outgoing) -> Answer {
         if message.flags & UNSERVED != 0 {
-            return Err(Errno(FI_EOPNOTSUPP));
+            return Err(unserved());
         }
         if self.engine.room() == 0 {
             return Err(Errno(FI_EAGAIN));
@@ -235,7 +242,10 @@ impl Core {
     }
 
     fn claim(&mut self, claim: Incoming) -> Answer {
-        let index = self.claimed.remove(&claim.context).ok_or(Errno(FI_EINVAL))?;
+        let index = self
+            .claimed
+            .remove(&claim.context)
+            .ok_or_else(|| refused(FI_EINVAL, "no message was claimed with this context"))?;
         let report = Reporter::wanted(self.reporter.receive.as_ref(), claim.flags);
         let into = match claim.flags & FI_DISCARD {
             0 => Some(self.buffers.lend(claim.spans)),
@@ -266,7 +276,7 @@ impl Core {
     /// FI_EAGAIN, FI_EMSGSIZE, FI_EINVAL for an unknown peer or lengths that differ.
     pub(crate) fn rma(&mut self, rma: Rma) -> Answer {
         if rma.flags & UNSERVED != 0 {
-            return Err(Errno(FI_EOPNOTSUPP));
+            return Err(unserved());
         }
         if self.engine.room() == 0 {
             return Err(Errno(FI_EAGAIN));
@@ -294,7 +304,7 @@ impl Core {
     /// FI_EAGAIN, FI_EMSGSIZE, FI_EOPNOTSUPP, FI_EINVAL for an unknown peer or lengths that differ.
     pub(crate) fn atomic(&mut self, amo: Amo) -> Answer {
         if amo.flags & UNSERVED != 0 {
-            return Err(Errno(FI_EOPNOTSUPP));
+            return Err(unserved());
         }
         if self.engine.room() == 0 {
             return Err(Errno(FI_EAGAIN));

@@ -11,7 +11,7 @@ use crate::abi::domain::FidDomain;
 use crate::abi::eq::*;
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::*;
-use crate::guard::{Answer, Errno, status};
+use crate::guard::{Answer, refused, status};
 use crate::object::counter::{Counter, Counts};
 use crate::object::wait::{Object, deadline};
 
@@ -33,7 +33,7 @@ pub(super) unsafe extern "C" fn open(
         let (events, wait_obj) = unsafe { attr.as_ref() }
             .map_or((FI_CNTR_EVENTS_COMP, FI_WAIT_UNSPEC), |attr| (attr.events, attr.wait_obj));
         if to.is_null() || events != FI_CNTR_EVENTS_COMP {
-            return Err(Errno(FI_EINVAL));
+            return Err(refused(FI_EINVAL, format_args!("a counter of events {events}, or at NULL")));
         }
         let counter = Arc::new(Counter::new(Object::of(wait_obj)?, domain.nap())?);
         let face = FidCntr { fid: fid(FI_CLASS_CNTR, context, &OPS), ops: &raw const CNTR_OPS };

@@ -11,7 +11,7 @@ use crate::abi::eq::*;
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::*;
 use crate::abi::version;
-use crate::guard::{Errno, count, status};
+use crate::guard::{count, refused, status};
 use crate::object::queue::{Entry, Format, Queue};
 use crate::object::wait::{Object, deadline};
 
@@ -38,9 +38,10 @@ pub(super) unsafe extern "C" fn open(
         // SAFETY: a domain of ours.
         let domain = unsafe { DomainHandle::here(domain) }?;
         // SAFETY: NULL or an attribute.
-        let attr = unsafe { attr.as_ref() }.ok_or(Errno(FI_EINVAL))?;
+        let attr = unsafe { attr.as_ref() }
+            .ok_or_else(|| refused(FI_EINVAL, "the attribute of a completion queue is NULL"))?;
         if to.is_null() {
-            return Err(Errno(FI_EINVAL));
+            return Err(refused(FI_EINVAL, "the place of a completion queue is NULL"));
         }
         let queue = Queue::new(Format::of(attr.format)?, Object::of(attr.wait_obj)?, domain.nap())?;
         let object = Arc::new(Completions { queue: Arc::new(queue), api_version: domain.fabric.api_version });

@@ -10,9 +10,10 @@ use crate::abi::atomic::AtomicAttr;
 use crate::abi::domain::*;
 use crate::abi::errno::{FI_EINVAL, FI_ENODATA, FI_ENOSYS};
 use crate::abi::fabric::*;
-use crate::guard::{Answer, Errno, status};
+use crate::getinfo::Target;
+use crate::guard::{Answer, Errno, refused, status};
 use crate::log::say_once;
-use crate::object::domain::{Addressing, Domain, Keys};
+use crate::object::domain::{Domain, Naming};
 use crate::settings;
 
 static OPS: Ops = Ops { close, bind, ..unsupported::OPS };
@@ -42,9 +43,9 @@ pub(super) unsafe extern "C" fn open(
         // SAFETY: a fabric of ours, and an info.
         unsafe {
             let fabric = FabricHandle::here(fabric)?;
-            let info = info.as_ref().ok_or(Errno(FI_EINVAL))?;
+            let info = info.as_ref().ok_or_else(|| refused(FI_EINVAL, "the info of a domain is NULL"))?;
             if to.is_null() {
-                return Err(Errno(FI_EINVAL));
+                return Err(refused(FI_EINVAL, "the place of a domain is NULL"));
             }
             let domain = domain(fabric, info)?;
             let face = FidDomain {
@@ -67,10 +68,19 @@ pub(super) unsafe extern "C" fn open2(
     context: *mut c_void,
 ) -> c_int {
     if flags != 0 {
-        return -FI_ENOSYS;
+        return -refused(FI_ENOSYS, format_args!("flags {flags:#x} of fi_domain2 are not offered")).0;
     }
     // SAFETY: the arguments are those of fi_domain.
     unsafe { open(fabric, info, to, context) }
+}
+
+/// A domain, if it is ours.
+///
+/// # Safety
+/// A domain of any provider.
+pub(super) unsafe fn opened<'a>(domain: *const FidDomain) -> Option<&'a Domain> {
+    // SAFETY: as the caller says; with our table it is one of ours.
+    unsafe { ((*domain).ops == &raw const DOMAIN_OPS).then(|| &*DomainHandle::of(domain).object) }
 }
 
 /// # Safety
@@ -81,7 +91,8 @@ unsafe fn domain(fabric: &Arc<crate::object::domain::Fabric>, info: &Info) -> An
         Errno(FI_ENODATA)
     })?;
     // SAFETY: as the caller says.
-    let hints = unsafe { info::domain_hints(info.domain_attr) }.ok_or(Errno(FI_EINVAL))?;
+    let hints = unsafe { info::domain_hints(info.domain_attr) }
+        .ok_or_else(|| refused(FI_EINVAL, "the attribute of a domain is NULL"))?;
     // SAFETY: as above.
     let src = unsafe { address::read(info.src_addr, info.src_addrlen) };
     let is_meant = |interface: &crate::getinfo::Interface| {
@@ -93,18 +104,8 @@ unsafe fn domain(fabric: &Arc<crate::object::domain::Fabric>, info: &Info) -> An
     let interface = all.iter().find(|interface| is_meant(interface)).ok_or(Errno(FI_ENODATA))?.clone();
     // An interface that the environment does not name was asked for by name, and is alone.
     let others = settings.place.others(&interface, &all).unwrap_or_default();
-    let mode = hints.attr.mr_mode;
-    let is_basic = mode == FI_MR_BASIC;
-    let addressing =
-        if is_basic || mode & FI_MR_VIRT_ADDR != 0 { Addressing::Virtual } else { Addressing::Offset };
-    let keys = if info.caps & (FI_RMA | FI_ATOMIC) == 0 {
-        Keys::Repeatable
-    } else if is_basic || mode & FI_MR_PROV_KEY != 0 {
-        Keys::Provided
-    } else {
-        Keys::Requested
-    };
-    Ok(Domain::new(fabric.clone(), (interface, others), settings, keys, addressing))
+    let naming = Naming::of(hints.attr.mr_mode, Target::of(info.caps));
+    Ok(Domain::new(fabric.clone(), (interface, others), settings, naming))
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
@@ -126,7 +127,8 @@ unsafe extern "C" fn query_atomic(
 ) -> c_int {
     status(|| {
         // SAFETY: NULL or an attribute.
-        let attr = unsafe { attr.as_mut() }.ok_or(Errno(FI_EINVAL))?;
+        let attr = unsafe { attr.as_mut() }
+            .ok_or_else(|| refused(FI_EINVAL, "the attribute of an atomic is NULL"))?;
         let (count, size) = endpoint::atomic::valid(datatype, op, flags)?;
         *attr = AtomicAttr { count, size };
         Ok(())

@@ -10,7 +10,7 @@ use super::{text, unsupported};
 use crate::abi::eq::*;
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::*;
-use crate::guard::{Answer, Errno, count, status};
+use crate::guard::{Answer, count, refused, status};
 use crate::object::events::{Event, EventQueue, Look, MOST_EVENTS};
 use crate::object::wait::{Object, deadline};
 
@@ -35,7 +35,7 @@ pub(super) unsafe extern "C" fn open(
         let (size, wait_obj) =
             unsafe { attr.as_ref() }.map_or((0, FI_WAIT_UNSPEC), |attr| (attr.size, attr.wait_obj));
         if size > MOST_EVENTS || to.is_null() {
-            return Err(Errno(FI_EINVAL));
+            return Err(refused(FI_EINVAL, format_args!("an event queue of {size} events, or at NULL")));
         }
         let queue = Arc::new(EventQueue::new(Object::of(wait_obj)?)?);
         let face = FidEq { fid: fid(FI_CLASS_EQ, context, &OPS), ops: &raw const EQ_OPS };
@@ -117,7 +117,7 @@ unsafe extern "C" fn readerr(eq: *mut FidEq, to: *mut EqErrEntry, flags: u64) ->
 unsafe extern "C" fn write(eq: *mut FidEq, event: u32, from: *const c_void, len: usize, _: u64) -> isize {
     count(|| {
         if len > MOST_BYTES {
-            return Err(Errno(FI_EINVAL));
+            return Err(refused(FI_EINVAL, format_args!("an event of {len} bytes")));
         }
         let mut bytes = vec![0; len];
         // SAFETY: the caller has so many bytes.

@@ -8,7 +8,7 @@ use super::handles::{CntrHandle, CqHandle, EqHandle, FabricHandle};
 use super::{domain, eq, text, unsupported};
 use crate::abi::errno::{FI_EINVAL, FI_ENODATA, FI_ENOSYS};
 use crate::abi::fabric::*;
-use crate::guard::{Answer, Errno, status};
+use crate::guard::{Answer, Errno, refused, status};
 use crate::object::domain::Fabric;
 
 static OPS: Ops = Ops { close, ..unsupported::OPS };
@@ -43,6 +43,15 @@ pub(super) unsafe fn open(attr: &FabricAttr, to: *mut *mut FidFabric, context: *
     Ok(())
 }
 
+/// The subnet of a fabric, if it is ours.
+///
+/// # Safety
+/// A fabric of any provider.
+pub(super) unsafe fn name_of(fabric: *const FidFabric) -> Option<String> {
+    // SAFETY: as the caller says; with our table it is one of ours.
+    unsafe { ((*fabric).ops == &raw const FABRIC_OPS).then(|| FabricHandle::of(fabric).object.name.clone()) }
+}
+
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
     // SAFETY: a fabric of ours, which the caller gives up.
     status(|| unsafe { FabricHandle::close(fid, |fabric| &fabric.uses) })
@@ -51,7 +60,8 @@ unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
 /// All may be waited for, or FI_EAGAIN.
 unsafe extern "C" fn trywait(_: *mut FidFabric, fids: *mut *mut Fid, count: c_int) -> c_int {
     status(|| {
-        let count = usize::try_from(count).map_err(|_| Errno(FI_EINVAL))?;
+        let count = usize::try_from(count)
+            .map_err(|_| refused(FI_EINVAL, format_args!("{count} objects to wait for")))?;
         for index in 0..count {
             // SAFETY: the caller has so many pointers there.
             let fid = unsafe { *fids.add(index) };
@@ -61,7 +71,9 @@ unsafe extern "C" fn trywait(_: *mut FidFabric, fids: *mut *mut Fid, count: c_in
                     FI_CLASS_CQ => CqHandle::here(fid)?.try_wait()?,
                     FI_CLASS_CNTR => CntrHandle::here(fid)?.try_wait()?,
                     FI_CLASS_EQ => EqHandle::here(fid)?.try_wait()?,
-                    _ => return Err(Errno(FI_ENOSYS)),
+                    class => {
+                        return Err(refused(FI_ENOSYS, format_args!("class {class} is not waited for")));
+                    }
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::{Fid, Ops};
-use crate::guard::{Answer, Errno, Process};
+use crate::guard::{Answer, Process, refused};
 use crate::object::uses::{Use, Uses};
 
 /// An object that was handed out. `face` is what C sees, and it begins with its `fid`.
@@ -73,7 +73,7 @@ impl<F: Face + 'static, T: 'static> Handle<F, T> {
     /// As [`of`](Handle::of), or NULL.
     pub(crate) unsafe fn here<'a, P>(pointer: *const P) -> Answer<&'a Arc<T>> {
         if pointer.is_null() {
-            return Err(Errno(FI_EINVAL));
+            return Err(refused(FI_EINVAL, "an object is NULL"));
         }
         // SAFETY: as the caller says.
         let handle = unsafe { Self::of(pointer) };
@@ -124,5 +124,5 @@ pub(crate) fn fid(fclass: usize, context: *mut std::ffi::c_void, ops: &'static O
 /// NULL, or points to a fid.
 pub(crate) unsafe fn class_of(pointer: *const Fid) -> Answer<usize> {
     // SAFETY: as the caller says.
-    unsafe { pointer.as_ref() }.map(|fid| fid.fclass).ok_or(Errno(FI_EINVAL))
+    unsafe { pointer.as_ref() }.map(|fid| fid.fclass).ok_or_else(|| refused(FI_EINVAL, "an object is NULL"))
 }

@@ -10,7 +10,7 @@ use crate::abi::eq::{FidCntr, FidCq, FidEq};
 use crate::abi::errno::{FI_EINVAL, FI_ENOSYS};
 use crate::abi::fabric::{FI_GETWAIT, FI_GETWAITOBJ, FidFabric};
 use crate::endpoint::Endpoint;
-use crate::guard::{Answer, Errno};
+use crate::guard::{Answer, refused};
 use crate::object::counter::Counter;
 use crate::object::domain::{Domain, Fabric, Mr};
 use crate::object::events::EventQueue;
@@ -62,14 +62,14 @@ pub(crate) struct Registered {
 /// The argument is what the command says.
 pub(super) unsafe fn get_wait(waiting: &Waiting, command: c_int, arg: *mut c_void) -> Answer {
     if arg.is_null() {
-        return Err(Errno(FI_EINVAL));
+        return Err(refused(FI_EINVAL, "the place of a wait object is NULL"));
     }
     match command {
         // SAFETY: as the caller says.
         FI_GETWAIT => unsafe { arg.cast::<c_int>().write(waiting.descriptor()?) },
         // SAFETY: as the caller says.
         FI_GETWAITOBJ => unsafe { arg.cast::<u32>().write(waiting.object().number()) },
-        _ => return Err(Errno(FI_ENOSYS)),
+        _ => return Err(refused(FI_ENOSYS, format_args!("command {command} is not offered"))),
     }
     Ok(())
 }

@@ -1,15 +1,15 @@
 //! `struct fi_info`: hints read, answers made. What we make is freed by libfabric with `free`.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
 use std::mem::{MaybeUninit, offset_of};
 use std::ptr;
 
-use super::{address, text};
+use super::{address, domain, fabric, nic, text};
 use crate::abi::errno::FI_ENOMEM;
 use crate::abi::fabric::*;
-use crate::abi::version;
 use crate::getinfo::*;
 use crate::guard::{Answer, Errno};
+use crate::object::domain::Domain;
 
 /// Bytes of `struct fi_domain_attr` in every version we support.
 const DOMAIN_ATTR_BYTES: usize = offset_of!(DomainAttr, max_ep_auth_key);
@@ -44,12 +44,20 @@ unsafe fn hints(info: &Info) -> Hints {
             rx: info.rx_attr.as_ref().copied(),
             ep: info.ep_attr.as_ref().copied(),
             domain: domain_hints(info.domain_attr),
-            fabric: info.fabric_attr.as_ref().map(|attr| FabricHints {
-                attr: *attr,
-                name: text::read(attr.name),
-                prov_name: text::read(attr.prov_name),
-            }),
+            fabric: info.fabric_attr.as_ref().map(|attr| fabric_hints(attr)),
         }
+    }
+}
+
+/// # Safety
+/// Its pointers are NULL or good.
+unsafe fn fabric_hints(attr: &FabricAttr) -> FabricHints {
+    // SAFETY: strings or NULL, and a fabric of any provider or NULL.
+    unsafe {
+        let open =
+            attr.fabric.as_ref().map(|_| fabric::name_of(attr.fabric).unwrap_or_else(|| FOREIGN.into()));
+        let (name, prov_name) = (open.or_else(|| text::read(attr.name)), text::read(attr.prov_name));
+        FabricHints { attr: *attr, name, prov_name }
     }
 }
 
@@ -67,7 +75,13 @@ pub(super) unsafe fn domain_hints(attr: *const DomainAttr) -> Option<DomainHints
     };
     // SAFETY: a string or NULL.
     let name = unsafe { text::read(attr.name) };
-    Some(DomainHints { attr, name })
+    if attr.domain.is_null() {
+        return Some(DomainHints { attr, name, open_mr_mode: None });
+    }
+    // SAFETY: a domain of any provider.
+    let open = unsafe { domain::opened(attr.domain) };
+    let name = open.map_or_else(|| FOREIGN.into(), |open| open.interface.name.clone());
+    Some(DomainHints { attr, name: Some(name), open_mr_mode: open.map(Domain::mr_mode) })
 }
 
 /// What is the same in all answers to a question.
@@ -78,6 +92,7 @@ pub(super) struct Echo {
     rx: Option<RxAttr>,
     ep: Option<EpAttr>,
     domain: Option<DomainAttr>,
+    open_mr_mode: Option<c_int>,
     fabric: *mut FidFabric,
     fabric_name: Option<String>,
 }
@@ -88,6 +103,7 @@ impl Echo {
     pub(super) unsafe fn of(question: &Question, hints: *const Info) -> Self {
         let read = question.hints.as_ref();
         let fabric = read.and_then(|hints| hints.fabric.as_ref());
+        let domain = read.and_then(|hints| hints.domain.as_ref());
         Echo {
             version: question.version,
             // SAFETY: as the caller says.
@@ -95,7 +111,8 @@ impl Echo {
             tx: read.and_then(|hints| hints.tx),
             rx: read.and_then(|hints| hints.rx),
             ep: read.and_then(|hints| hints.ep),
-            domain: read.and_then(|hints| hints.domain.as_ref()).map(|domain| domain.attr),
+            domain: domain.map(|domain| domain.attr),
+            open_mr_mode: domain.and_then(|domain| domain.open_mr_mode),
             fabric: fabric.map_or(ptr::null_mut(), |fabric| fabric.attr.fabric),
             fabric_name: fabric.and_then(|fabric| fabric.name.clone()),
         }
@@ -135,9 +152,9 @@ fn one(offer: &Offer, echo: &Echo, next: *mut Info) -> Option<*mut Info> {
         tx_attr: text::boxed(transmit(offer, echo)),
         rx_attr: text::boxed(receive(offer, echo)),
         ep_attr: text::boxed(endpoint(echo)),
-        domain_attr: text::boxed(domain(offer, echo)),
-        fabric_attr: text::boxed(fabric(offer, echo)),
-        nic: ptr::null_mut(),
+        domain_attr: text::boxed(domain_attr(offer, echo)),
+        fabric_attr: text::boxed(fabric_attr(offer, echo)),
+        nic: hardware(offer),
     };
     let missing = info.src_addr.is_null()
         || (info.dest_addr.is_null() && offer.dest.is_some())
@@ -145,7 +162,8 @@ fn one(offer: &Offer, echo: &Echo, next: *mut Info) -> Option<*mut Info> {
         || info.rx_attr.is_null()
         || info.ep_attr.is_null()
         || info.domain_attr.is_null()
-        || info.fabric_attr.is_null();
+        || info.fabric_attr.is_null()
+        || info.nic.is_null();
     let boxed = if missing { ptr::null_mut() } else { text::boxed(info) };
     // SAFETY: not NULL, as just looked at.
     if boxed.is_null() || unsafe { (*info.domain_attr).name.is_null() || (*info.fabric_attr).name.is_null() }
@@ -185,6 +203,7 @@ unsafe fn free_parts(info: &Info) {
         if let Some(attr) = info.fabric_attr.as_ref() {
             libc::free(attr.name.cast());
         }
+        nic::free(info.nic);
         for part in [
             info.src_addr,
             info.dest_addr,
@@ -202,6 +221,13 @@ unsafe fn free_parts(info: &Info) {
 /// The hint, unless it is zero: then ours.
 fn or<T: Default + PartialEq>(hint: Option<T>, ours: T) -> T {
     hint.filter(|hint| *hint != T::default()).unwrap_or(ours)
+}
+
+fn hardware(offer: &Offer) -> *mut FidNic {
+    let Offer { interface, bits_per_second, .. } = offer;
+    let link =
+        nic::Link { name: &interface.name, mtu: interface.link_mtu(), bits_per_second: *bits_per_second };
+    nic::made(&Nic::read(&interface.folder()), &link)
 }
 
 fn transmit(offer: &Offer, echo: &Echo) -> TxAttr {
@@ -253,15 +279,12 @@ fn endpoint(echo: &Echo) -> EpAttr {
     }
 }
 
-fn domain(offer: &Offer, echo: &Echo) -> DomainAttr {
+fn domain_attr(offer: &Offer, echo: &Echo) -> DomainAttr {
     let hint = echo.domain;
-    // Before 1.5 the field is an enumeration, which must say one of two.
-    let mr_mode = match hint.map_or(0, |hint| hint.mr_mode) {
-        FI_MR_BASIC => FI_MR_BASIC,
-        _ if echo.version < version(1, 5) => FI_MR_SCALABLE,
-        FI_MR_SCALABLE => FI_MR_SCALABLE,
-        _ => 0,
-    };
+    let hinted = hint.map_or(0, |hint| hint.mr_mode);
+    // A domain that is open has made its choice.
+    let mr_mode =
+        echo.open_mr_mode.unwrap_or_else(|| mr_mode(hinted, echo.version, Target::of(offer.caps.whole)));
     DomainAttr {
         domain: hint.map_or(ptr::null_mut(), |hint| hint.domain),
         name: text::duplicate(&offer.interface.name),
@@ -298,7 +321,7 @@ fn domain(offer: &Offer, echo: &Echo) -> DomainAttr {
     }
 }
 
-fn fabric(offer: &Offer, echo: &Echo) -> FabricAttr {
+fn fabric_attr(offer: &Offer, echo: &Echo) -> FabricAttr {
     let name = offer.interface.subnet().to_string();
     let same = echo.fabric_name.as_deref().is_none_or(|asked| asked == name);
     FabricAttr {

@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::abi::errno::FI_EINVAL;
 use crate::getinfo::IOV_LIMIT;
-use crate::guard::{Answer, Errno};
+use crate::guard::{Answer, refused};
 
 /// Bytes of the application that follow each other. It has promised to leave them where they are, and not to use them while
 /// an operation does.
@@ -35,7 +35,11 @@ impl Span {
         let start = start as usize;
         let sound =
             len == 0 || (start != 0 && start.checked_add(len).is_some() && isize::try_from(len).is_ok());
-        if sound { Ok(Span { start, len }) } else { Err(Errno(FI_EINVAL)) }
+        if sound {
+            Ok(Span { start, len })
+        } else {
+            Err(refused(FI_EINVAL, format_args!("a buffer of {len} bytes at {start:#x}")))
+        }
     }
 
     pub(crate) fn address(self) -> usize {
@@ -101,7 +105,10 @@ impl Span {
 /// As [`Span::new`], for each of the `count` elements, which are there.
 pub(crate) unsafe fn spans(iov: *const iovec, count: usize, most: usize) -> Answer<Spans> {
     if count > most || (count > 0 && iov.is_null()) {
-        return Err(Errno(FI_EINVAL));
+        return Err(refused(
+            FI_EINVAL,
+            format_args!("{count} pieces of a buffer; offered: at most {most}, and not at NULL"),
+        ));
     }
     // SAFETY: as the caller says.
     let elements = if count == 0 { &[] } else { unsafe { slice::from_raw_parts(iov, count) } };

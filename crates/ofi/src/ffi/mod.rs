@@ -16,10 +16,13 @@ pub(crate) mod interfaces;
 pub(crate) mod library;
 pub(crate) mod memory;
 pub(crate) mod mr;
+mod nic;
 pub(crate) mod provider;
 mod text;
 mod unsupported;
 pub(crate) mod vector;
+
+use std::time::Duration;
 
 use crate::guard;
 
@@ -27,6 +30,14 @@ use crate::guard;
 pub(crate) fn cores() -> usize {
     // SAFETY: asks the C library for a number.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
+}
+
+/// Time that this thread has had a core.
+pub(crate) fn core_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: room for a time. Every thread has this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Asks to be called in the child of each fork.

@@ -12,7 +12,7 @@ use super::unsupported;
 use crate::abi::domain::*;
 use crate::abi::errno::{FI_EINVAL, FI_ENOSYS};
 use crate::abi::fabric::*;
-use crate::guard::{Errno, status};
+use crate::guard::{refused, status};
 use crate::object::domain::MrCounter;
 
 static OPS: Ops = Ops { close, bind, control, ..unsupported::OPS };
@@ -38,9 +38,11 @@ unsafe fn register(
     status(|| {
         // SAFETY: as the caller says.
         let domain = unsafe { DomainHandle::here(domain) }?;
-        let &[span] = spans else { return Err(Errno(FI_EINVAL)) };
+        let &[span] = spans else {
+            return Err(refused(FI_EINVAL, format_args!("a region of {} pieces; offered: 1", spans.len())));
+        };
         if to.is_null() {
-            return Err(Errno(FI_EINVAL));
+            return Err(refused(FI_EINVAL, "the place of a region is NULL"));
         }
         let mr = domain.register(span, wish.offset, wish.access, wish.requested_key)?;
         let face =
@@ -104,7 +106,7 @@ unsafe extern "C" fn regattr(
     to: *mut *mut FidMr,
 ) -> c_int {
     if attr.is_null() {
-        return -FI_EINVAL;
+        return -refused(FI_EINVAL, "the attribute of a region is NULL").0;
     }
     // Field by field: the caller's structure may be shorter than ours.
     // SAFETY: the arguments are those of fi_mr_regattr.
@@ -114,7 +116,7 @@ unsafe extern "C" fn regattr(
         let (key, context) = ((&raw const (*attr).requested_key).read(), (&raw const (*attr).context).read());
         // Memory of devices is not ours to copy.
         if (&raw const (*attr).iface).read() != 0 {
-            return -FI_ENOSYS;
+            return -refused(FI_ENOSYS, "memory of devices is not offered").0;
         }
         regv(domain, iov, count, access, offset, key, flags, to, context)
     }
@@ -146,7 +148,7 @@ unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
                     registered.domain.count_in(&registered.mr, bound);
                     Ok(())
                 }
-                _ => Err(Errno(FI_ENOSYS)),
+                class => Err(refused(FI_ENOSYS, format_args!("class {class} is not bound to a region"))),
             }
         }
     })
@@ -154,5 +156,9 @@ unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
 
 /// It works from the start.
 unsafe extern "C" fn control(_: *mut Fid, command: c_int, _: *mut c_void) -> c_int {
-    if command == FI_ENABLE { 0 } else { -FI_ENOSYS }
+    if command == FI_ENABLE {
+        0
+    } else {
+        -refused(FI_ENOSYS, format_args!("command {command} is not offered")).0
+    }
 }

@@ -9,7 +9,7 @@ use crate::abi::errno::{FI_EINVAL, FI_ENODATA};
 use crate::abi::fabric::{FabricAttr, FidFabric, Info};
 use crate::abi::provider::Provider;
 use crate::getinfo::{API_VERSION, PROVIDER_VERSION, Question, Refusal, offers};
-use crate::guard::{Answer, Errno, Process, status};
+use crate::guard::{Answer, Errno, Process, refused, status};
 use crate::log::{Level, say, say_once};
 use crate::settings;
 
@@ -51,7 +51,7 @@ unsafe extern "C" fn getinfo(
 ) -> c_int {
     status(|| {
         if to.is_null() {
-            return Err(Errno(FI_EINVAL));
+            return Err(refused(FI_EINVAL, "the place of fi_getinfo's answer is NULL"));
         }
         // SAFETY: the arguments are those of fi_getinfo.
         let question = unsafe { info::question(version, node, service, flags, hints) };
@@ -59,8 +59,8 @@ unsafe extern "C" fn getinfo(
         let echo = unsafe { info::Echo::of(&question, hints) };
         let named = is_named(&question);
         let settings = settings::from_environment().map_err(|error| unusable(named, &error.to_string()))?;
-        let offers =
-            offers(&question, &settings, &interfaces::list()).map_err(|refusal| refused(named, &refusal))?;
+        let offers = offers(&question, &settings, &interfaces::list())
+            .map_err(|refusal| nothing_for(named, &refusal))?;
         let list = info::list(&offers, &echo)?;
         // SAFETY: not NULL, and the caller waits for it.
         unsafe { to.write(list) };
@@ -84,9 +84,9 @@ fn unusable(named: bool, error: &str) -> Errno {
     Errno(FI_ENODATA)
 }
 
-fn refused(named: bool, refusal: &Refusal) -> Errno {
+fn nothing_for(named: bool, refusal: &Refusal) -> Errno {
     match refusal {
-        Refusal::NoSource => Errno(FI_EINVAL),
+        Refusal::NoSource => refused(FI_EINVAL, refusal),
         // What the environment names and this host has not is a mistake of the environment; and who wants this provider and no
         // other wants to know.
         Refusal::NoInterface(what) if named || what.contains("PATHWEAVE_") => {
@@ -106,7 +106,7 @@ unsafe extern "C" fn open_fabric(
 ) -> c_int {
     status(|| -> Answer {
         if attr.is_null() || to.is_null() {
-            return Err(Errno(FI_EINVAL));
+            return Err(refused(FI_EINVAL, "an argument of fi_fabric is NULL"));
         }
         // SAFETY: not NULL, and the arguments are those of fi_fabric.
         unsafe { fabric::open(&*attr, to, context) }

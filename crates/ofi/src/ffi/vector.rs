@@ -12,7 +12,7 @@ use crate::abi::domain::*;
 use crate::abi::eq::{EqEntry, FI_AV_COMPLETE};
 use crate::abi::errno::{FI_EINVAL, FI_ENOSYS};
 use crate::abi::fabric::*;
-use crate::guard::{Answer, Errno, count, status};
+use crate::guard::{Answer, count, refused, status};
 use crate::object::events::{Event, Failed};
 use crate::object::lock;
 
@@ -46,13 +46,17 @@ pub(super) unsafe extern "C" fn open(
         // SAFETY: a domain of ours.
         let domain = unsafe { DomainHandle::here(domain) }?;
         // SAFETY: NULL or an attribute.
-        let attr = unsafe { attr.as_mut() }.ok_or(Errno(FI_EINVAL))?;
+        let attr = unsafe { attr.as_mut() }
+            .ok_or_else(|| refused(FI_EINVAL, "the attribute of an address vector is NULL"))?;
         // Shared vectors have names.
         if !attr.name.is_null() || attr.rx_ctx_bits != 0 {
-            return Err(Errno(FI_ENOSYS));
+            return Err(refused(FI_ENOSYS, "shared address vectors and receive contexts are not offered"));
         }
         if to.is_null() || attr.type_ > FI_AV_TABLE {
-            return Err(Errno(FI_EINVAL));
+            return Err(refused(
+                FI_EINVAL,
+                format_args!("an address vector of type {}, or at NULL", attr.type_),
+            ));
         }
         let local = SocketAddr::new(domain.interface.address, 0);
         let object = Arc::new(Addresses {
@@ -83,7 +87,7 @@ unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, _: u64) -> c_int {
         unsafe {
             let addresses = AvHandle::here(fid)?;
             if class_of(other)? != FI_CLASS_EQ {
-                return Err(Errno(FI_EINVAL));
+                return Err(refused(FI_EINVAL, "what is bound to an address vector is no event queue"));
             }
             let queue = EqHandle::here(other)?;
             *lock(&addresses.events) = Some((queue.clone(), queue.uses.begin()));
@@ -248,9 +252,10 @@ unsafe extern "C" fn insertsym(
         // SAFETY: the arguments are those of fi_av_insertsym.
         unsafe {
             let mut insertion = insertion(av, numbers, flags, context)?;
-            let first_node = text::read(node).ok_or(Errno(FI_EINVAL))?;
-            let first: usize =
-                text::read(service).and_then(|text| text.parse().ok()).ok_or(Errno(FI_EINVAL))?;
+            let first_node = text::read(node).ok_or_else(|| refused(FI_EINVAL, "the first node is NULL"))?;
+            let first: usize = text::read(service)
+                .and_then(|text| text.parse().ok())
+                .ok_or_else(|| refused(FI_EINVAL, "the first service is no port"))?;
             for node in 0..nodes {
                 for port in first..first + services {
                     let name = next_node(&first_node, node);
@@ -271,7 +276,7 @@ unsafe extern "C" fn remove(av: *mut FidAv, numbers: *mut u64, many: usize, _: u
         for index in 0..many {
             // SAFETY: the caller has so many.
             if !addresses.vector.remove(unsafe { *numbers.add(index) }) {
-                return Err(Errno(FI_EINVAL));
+                return Err(refused(FI_EINVAL, "what is removed is not in the address vector"));
             }
         }
         Ok(())
@@ -282,7 +287,9 @@ unsafe extern "C" fn lookup(av: *mut FidAv, number: u64, to: *mut c_void, len: *
     status(|| {
         // SAFETY: an address vector of ours; there is room for as many bytes as `len` says.
         unsafe {
-            let found = AvHandle::here(av)?.vector.address(number).ok_or(Errno(FI_EINVAL))?;
+            let found = AvHandle::here(av)?.vector.address(number).ok_or_else(|| {
+                refused(FI_EINVAL, format_args!("number {number} is not in the address vector"))
+            })?;
             let bytes = address::write(found, to, *len);
             len.write(bytes);
         }
@@ -300,7 +307,7 @@ unsafe extern "C" fn straddr(
         // SAFETY: an address vector of ours, an address of its family, and room for as many bytes as `len` says.
         unsafe {
             let bytes = AvHandle::of(av).object.address_bytes;
-            let found = address::read(from, bytes).ok_or(Errno(FI_EINVAL))?;
+            let found = address::read(from, bytes).ok_or_else(|| refused(FI_EINVAL, "this is no address"))?;
             let scheme = if found.is_ipv4() { "fi_sockaddr_in" } else { "fi_sockaddr_in6" };
             let needed = text::write(&format!("{scheme}://{found}"), to, *len);
             len.write(needed);

@@ -74,9 +74,24 @@ fn endpoint(ep: &EpAttr) -> Result<(), Refusal> {
     at_most("ep_attr auth_key_size", ep.auth_key_size, 0)
 }
 
+/// Refuses an open object of another provider.
+fn ours(what: &'static str, name: Option<&String>) -> Result<(), Refusal> {
+    if name.is_some_and(|name| name == FOREIGN) { Err(lacking(what, FOREIGN, "one of this")) } else { Ok(()) }
+}
+
 fn domain(hints: &DomainHints, api: u32) -> Result<(), Refusal> {
     let attr = &hints.attr;
+    ours("domain_attr domain", hints.name.as_ref())?;
     bits("domain_attr caps", attr.caps, DOMAIN_CAPS)?;
+    // A domain that is open keeps its way of naming memory.
+    let needed = hints.open_mr_mode.map_or(0, needed_mr_mode);
+    if needed & !attr.mr_mode != 0 {
+        return Err(lacking(
+            "domain_attr mr_mode",
+            attr.mr_mode,
+            format!("with the bits {needed:#x} of the open domain"),
+        ));
+    }
     at_most("domain_attr threading", attr.threading, FI_THREAD_ENDPOINT)?;
     let control = if api >= version(2, 0) { FI_PROGRESS_CONTROL_UNIFIED } else { FI_PROGRESS_MANUAL };
     at_most("domain_attr control_progress", attr.control_progress, control)?;
@@ -101,6 +116,7 @@ fn domain(hints: &DomainHints, api: u32) -> Result<(), Refusal> {
 }
 
 fn fabric(hints: &FabricHints) -> Result<(), Refusal> {
+    ours("fabric_attr fabric", hints.name.as_ref())?;
     one_of("fabric_attr prov_version", hints.attr.prov_version, &[0, PROVIDER_VERSION])?;
     match hints.prov_name.as_deref() {
         None => Ok(()),

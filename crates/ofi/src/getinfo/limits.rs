@@ -1,5 +1,7 @@
 //! What the provider has, in numbers and in bits.
 
+use std::ffi::c_int;
+
 use crate::abi::fabric::*;
 use crate::abi::version;
 
@@ -65,6 +67,46 @@ pub(crate) const MSG_ORDER: u64 = FI_ORDER_SAS
     | FI_ORDER_ATOMIC_RAW
     | FI_ORDER_ATOMIC_WAR
     | FI_ORDER_ATOMIC_WAW;
+
+/// The access that peers have to registered memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Yes,
+    No,
+}
+
+impl Target {
+    /// By capabilities, which name directions or have all.
+    pub(crate) fn of(caps: u64) -> Self {
+        let remote = FI_REMOTE_READ | FI_REMOTE_WRITE;
+        let reached = caps & remote != 0 || caps & MEMORY_DIRECTIONS == 0;
+        if caps & (FI_RMA | FI_ATOMIC) != 0 && reached { Target::Yes } else { Target::No }
+    }
+}
+
+/// Bits of `mr_mode` that are kept where they are hinted: applications that offer them leave the choice of keys to the provider, and
+/// some ask for one key again and again.
+const KEPT_MR_MODE: c_int = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
+
+/// The name of an open fabric or domain of another provider: no interface and no subnet has the name.
+pub(crate) const FOREIGN: &str = "one of another provider";
+
+/// Bits that whoever uses a domain of this `mr_mode` must know of.
+pub(crate) fn needed_mr_mode(mode: c_int) -> c_int {
+    mode & (FI_MR_BASIC | KEPT_MR_MODE)
+}
+
+/// The mode of an answer, from what is hinted: never a bit that is not.
+pub(crate) fn mr_mode(hinted: c_int, api: u32, target: Target) -> c_int {
+    match hinted {
+        FI_MR_BASIC => FI_MR_BASIC,
+        // Before 1.5 the field is an enumeration, which must say one of two.
+        _ if api < version(1, 5) => FI_MR_SCALABLE,
+        FI_MR_SCALABLE => FI_MR_SCALABLE,
+        _ if target == Target::No => 0,
+        bits => bits & KEPT_MR_MODE,
+    }
+}
 
 /// Names of the capabilities that are set, as libfabric's manual has them without `FI_`.
 pub fn capability_names(caps: u64) -> Vec<&'static str> {

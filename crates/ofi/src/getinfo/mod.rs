@@ -2,12 +2,14 @@
 
 mod check;
 mod limits;
+mod nic;
 mod offer;
 mod places;
 mod together;
 
 pub use limits::capability_names;
 pub(crate) use limits::*;
+pub(crate) use nic::Nic;
 pub(crate) use offer::{DomainHints, FabricHints, Hints, Offer, Question, Refusal, offers};
 pub(crate) use places::{Interface, Link};
 

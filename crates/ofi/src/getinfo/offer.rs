@@ -1,7 +1,9 @@
 //! From a question to offers: which interface, which addresses, which capabilities.
 
+use std::ffi::c_int;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
+use pathweave_units::Rate;
 use thiserror::Error;
 
 use super::check::check;
@@ -29,6 +31,8 @@ pub(crate) struct Hints {
 pub(crate) struct DomainHints {
     pub(crate) attr: DomainAttr,
     pub(crate) name: Option<String>,
+    /// Of the domain that is open already, where the hints have one.
+    pub(crate) open_mr_mode: Option<c_int>,
 }
 
 /// A fabric, as hinted at.
@@ -71,6 +75,8 @@ pub(crate) enum Refusal {
 pub(crate) struct Offer {
     /// Of several that are used together, the first.
     pub(crate) interface: Interface,
+    /// Of all interfaces that are used together; zero: not known.
+    pub(crate) bits_per_second: u64,
     pub(crate) src: SocketAddr,
     pub(crate) dest: Option<SocketAddr>,
     pub(crate) caps: Capabilities,
@@ -118,14 +124,22 @@ pub(crate) fn offers(
     }
     let mut found: Vec<Offer> = Vec::new();
     for interface in candidates(&hints, settings, &interfaces, &ends) {
-        // Of an interface with several addresses in a subnet, and of several interfaces in it, the first.
-        let same = |offer: &Offer| offer.interface.subnet() == interface.subnet();
+        // Of an interface with several addresses in a subnet, and of several interfaces in it, the first. An interface is not offered
+        // once more by its IPv6 address: applications take each offer for a link of its own.
+        let same = |offer: &Offer| {
+            let known = &offer.interface;
+            known.subnet() == interface.subnet()
+                || known.name == interface.name && known.address.is_ipv4() != interface.address.is_ipv4()
+        };
         if found.iter().any(same) {
             continue;
         }
         let port = ends.src.map_or(0, |src| src.port());
         let src = SocketAddr::new(interface.address, port);
-        found.push(Offer { interface: interface.clone(), src, dest: ends.dest, caps });
+        let others = settings.place.others(interface, &interfaces).unwrap_or_default();
+        let rate = settings.rate(std::iter::once(interface).chain(&others));
+        let bits_per_second = rate.map_or(0, Rate::as_bps);
+        found.push(Offer { interface: interface.clone(), bits_per_second, src, dest: ends.dest, caps });
     }
     if found.is_empty() { Err(nothing_fits(&hints, settings, &ends)) } else { Ok(found) }
 }

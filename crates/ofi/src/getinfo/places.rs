@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Whether an interface carries packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Interface {
     /// Its rate in Mb/s, where it has one. What stands on no device has none, whatever it says: each end of a virtual pair, which is
     /// as fast as the processor, says 10,000.
     pub(crate) fn speed_mbps(&self) -> Option<u64> {
-        let folder = Path::new("/sys/class/net").join(&self.name);
+        let folder = self.folder();
         let is_lower = |name: &OsStr| name.to_string_lossy().starts_with("lower_");
         let stands_on = |folder: &Path| {
             std::fs::read_dir(folder)
@@ -81,10 +81,23 @@ impl Interface {
         self.system_says("speed").filter(|_| is_real)
     }
 
-    fn system_says<T: std::str::FromStr>(&self, what: &str) -> Option<T> {
-        let text = std::fs::read_to_string(format!("/sys/class/net/{}/{what}", self.name)).ok()?;
-        text.trim().parse().ok()
+    /// Where the system describes it.
+    pub(crate) fn folder(&self) -> PathBuf {
+        Path::new(INTERFACES).join(&self.name)
     }
+
+    fn system_says<T: std::str::FromStr>(&self, what: &str) -> Option<T> {
+        said(&self.folder().join(what))?.parse().ok()
+    }
+}
+
+/// Folders of the network interfaces, by name.
+const INTERFACES: &str = "/sys/class/net";
+
+/// The text of a file of the system, unless it is empty.
+pub(super) fn said(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 impl fmt::Display for Subnet {

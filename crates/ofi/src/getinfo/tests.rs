@@ -41,7 +41,13 @@ fn question(hints: Hints) -> Question {
 #[test]
 fn one_offer_a_subnet_version_4_first_and_loopback_not_at_all() {
     let all = names(&question(Hints::default()), &settings(&[]));
-    assert_eq!(all.unwrap(), ["eth0 10.1.2.0/24", "eth2 10.9.0.0/16", "eth0 fd00::/64"]);
+    // Applications take each offer for a link of its own, and eth0 is one.
+    assert_eq!(all.unwrap(), ["eth0 10.1.2.0/24", "eth2 10.9.0.0/16"]);
+    let dest = Hints { src: Some("[fd00::5]:0".parse().unwrap()), ..Hints::default() };
+    assert_eq!(names(&question(dest), &settings(&[])).unwrap(), ["eth0 fd00::/64"]);
+    let only_6 = [interface("eth3", "fd01::5", 64), interface("eth0", "10.1.2.3", 24)];
+    let found = offers(&question(Hints::default()), &settings(&[]), &only_6).unwrap();
+    assert_eq!(found.iter().map(|offer| &*offer.interface.name).collect::<Vec<_>>(), ["eth0", "eth3"]);
     let hints = Hints { addr_format: FI_SOCKADDR_IN6, ..Hints::default() };
     assert_eq!(names(&question(hints), &settings(&[])).unwrap(), ["eth0 fd00::/64"]);
     let only = |variable| names(&question(Hints::default()), &settings(&[variable]));

@@ -1,6 +1,7 @@
 //! Fabrics and domains: what endpoints, queues and registered memory hang on.
 
 use std::collections::HashMap;
+use std::ffi::c_int;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -8,9 +9,10 @@ use super::counter::Counter;
 use super::lock;
 use super::uses::{Use, Uses};
 use crate::abi::errno::FI_ENOKEY;
+use crate::abi::fabric::{FI_MR_BASIC, FI_MR_PROV_KEY, FI_MR_VIRT_ADDR};
 use crate::ffi::memory::Span;
-use crate::getinfo::Interface;
-use crate::guard::{Answer, Errno};
+use crate::getinfo::{Interface, Target};
+use crate::guard::{Answer, refused};
 use crate::settings::{Progress, Settings};
 
 /// A fabric: a subnet.
@@ -22,7 +24,7 @@ pub(crate) struct Fabric {
 
 /// Who chooses the keys of registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keys {
+enum Keys {
     /// The application; two regions of one key cannot be.
     Requested,
     /// We do.
@@ -35,11 +37,33 @@ pub(crate) enum Keys {
 
 /// How peers name the bytes of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Addressing {
+enum Addressing {
     /// From its beginning.
     Offset,
     /// By the address they have here.
     Virtual,
+}
+
+/// The way in which registered memory is named, and the `mr_mode` that says so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Naming {
+    mr_mode: c_int,
+    keys: Keys,
+    addressing: Addressing,
+}
+
+impl Naming {
+    /// As an application opens a domain.
+    pub(crate) fn of(mr_mode: c_int, target: Target) -> Self {
+        let has = |bit| mr_mode == FI_MR_BASIC || mr_mode & bit != 0;
+        let keys = match target {
+            _ if has(FI_MR_PROV_KEY) => Keys::Provided,
+            Target::Yes => Keys::Requested,
+            Target::No => Keys::Repeatable,
+        };
+        let addressing = if has(FI_MR_VIRT_ADDR) { Addressing::Virtual } else { Addressing::Offset };
+        Naming { mr_mode, keys, addressing }
+    }
 }
 
 /// Registered memory.
@@ -87,8 +111,7 @@ pub(crate) struct Domain {
     /// Those that are used with it.
     pub(crate) others: Vec<Interface>,
     pub(crate) settings: Settings,
-    pub(crate) keys: Keys,
-    pub(crate) addressing: Addressing,
+    naming: Naming,
     memory: Mutex<Memory>,
     /// Held while a word of memory is changed atomically, whichever endpoint does it.
     pub(crate) words: Arc<Mutex<()>>,
@@ -99,8 +122,7 @@ impl Domain {
         fabric: Arc<Fabric>,
         (interface, others): (Interface, Vec<Interface>),
         settings: Settings,
-        keys: Keys,
-        addressing: Addressing,
+        naming: Naming,
     ) -> Self {
         Domain {
             fabric,
@@ -108,11 +130,15 @@ impl Domain {
             interface,
             others,
             settings,
-            keys,
-            addressing,
+            naming,
             memory: Mutex::default(),
             words: Arc::default(),
         }
+    }
+
+    /// As the domain was opened.
+    pub(crate) fn mr_mode(&self) -> c_int {
+        self.naming.mr_mode
     }
 
     /// How long a call may sleep without looking: for ever where a thread makes progress.
@@ -134,12 +160,12 @@ impl Domain {
         access: u64,
         requested_key: u64,
     ) -> Answer<Arc<Mr>> {
-        let base = match self.addressing {
+        let base = match self.naming.addressing {
             Addressing::Offset => offset,
             Addressing::Virtual => span.address() as u64,
         };
         let mut memory = lock(&self.memory);
-        let key = match self.keys {
+        let key = match self.naming.keys {
             Keys::Requested | Keys::Repeatable => requested_key,
             Keys::Provided => {
                 memory.next_key += 1;
@@ -148,7 +174,11 @@ impl Domain {
         };
         let mr = Arc::new(Mr { key, span, base, access, counters: Mutex::default() });
         if memory.regions.contains_key(&key) {
-            return if self.keys == Keys::Repeatable { Ok(mr) } else { Err(Errno(FI_ENOKEY)) };
+            return if self.naming.keys == Keys::Repeatable {
+                Ok(mr)
+            } else {
+                Err(refused(FI_ENOKEY, format_args!("another region has the key {key:#x}")))
+            };
         }
         memory.regions.insert(key, mr.clone());
         let endpoints = endpoints(&mut memory);

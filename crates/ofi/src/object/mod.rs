@@ -1,6 +1,7 @@
 //! The objects of libfabric as safe types: what the tables of [`crate::ffi`] call.
 
 pub(crate) mod counter;
+pub(crate) mod crowd;
 pub(crate) mod domain;
 pub(crate) mod events;
 mod makers;
@@ -32,12 +33,14 @@ pub(crate) trait Progress: Send + Sync {
 }
 
 /// What a caller who has found nothing does best.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Next {
     /// Looks again at once: what it waits for may come without any other thread of this process.
     Look,
     /// Leaves the core to others first.
     Yield,
+    /// Sleeps for a short time until something arrives: others want the core, and the one that it waits for may be among them.
+    Nap,
 }
 
 /// A lock that a panic has not spoilt: an endpoint on which a bug struck fails by itself, and others go on.

@@ -8,10 +8,13 @@ use std::time::{Duration, Instant};
 use super::makers::Makers;
 use super::uses::Uses;
 use super::wait::{Arming, Object, Waiting, Woken};
-use super::{Next, Progress, lock};
+use super::{Next, Progress, crowd, lock};
 use crate::abi::eq::*;
 use crate::abi::errno::{FI_EAGAIN, FI_EAVAIL, FI_EINVAL};
-use crate::guard::{Answer, Errno};
+use crate::guard::{Answer, Errno, refused};
+
+/// The longest sleep of a call that only looks.
+const NAP: Duration = Duration::from_micros(200);
 
 /// What an entry shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +36,7 @@ impl Format {
             FI_CQ_FORMAT_CONTEXT => Ok(Format::Context),
             FI_CQ_FORMAT_MSG => Ok(Format::Message),
             FI_CQ_FORMAT_DATA => Ok(Format::Data),
-            _ => Err(Errno(FI_EINVAL)),
+            _ => Err(refused(FI_EINVAL, format_args!("there is no completion format {format}"))),
         }
     }
 
@@ -139,7 +142,7 @@ impl Queue {
             let asker = (asks == Asks::ForEntry && found.is_none()).then(|| self.address());
             let (wish, entry) = maker.progress(asker);
             found = found.take().or(entry);
-            next = Some(if next == Some(Next::Yield) { Next::Yield } else { wish });
+            next = next.max(Some(wish));
         });
         (next.unwrap_or(Next::Yield), found)
     }
@@ -187,11 +190,31 @@ impl Queue {
             return Ok(1 + behind);
         }
         let found = self.take(count, &mut take);
-        if next == Next::Yield && matches!(found, Err(Errno(FI_EAGAIN))) {
+        match next {
+            Next::Look => found,
+            _ if !matches!(found, Err(Errno(FI_EAGAIN))) => found,
             // Who polls in a loop leaves the core to the thread that it waits for, where there are too few.
-            std::thread::yield_now();
+            Next::Yield => {
+                std::thread::yield_now();
+                found
+            }
+            Next::Nap => {
+                self.nap();
+                self.take(count, &mut take)
+            }
         }
-        found
+    }
+
+    /// Sleeps until something arrives, for a short time: the application may poll for something else besides.
+    fn nap(&self) {
+        let begun = Instant::now();
+        match self.sleep_at_device(Some(begun + NAP)) {
+            // Meant for a sleep of the application's.
+            Some(Woken::Signalled) => self.waiting.signal_again(&mut lock(&self.state).arming),
+            Some(Woken::Perhaps | Woken::TooLate) => {}
+            None => return std::thread::yield_now(),
+        }
+        crowd::slept(begun.elapsed());
     }
 
     fn take(&self, count: usize, take: &mut dyn FnMut(usize, &Entry)) -> Answer<usize> {

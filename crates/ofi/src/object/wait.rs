@@ -15,7 +15,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::lock;
 use crate::abi::eq::*;
 use crate::abi::errno::{FI_EINVAL, FI_ENOMEM, FI_ENOSYS};
-use crate::guard::{Answer, Errno};
+use crate::guard::{Answer, Errno, refused};
 
 /// How a queue may be waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,10 @@ impl Object {
             FI_WAIT_NONE => Ok(Object::None),
             FI_WAIT_UNSPEC | FI_WAIT_YIELD => Ok(Object::Unspecified),
             FI_WAIT_FD => Ok(Object::Descriptor),
-            FI_WAIT_SET | FI_WAIT_MUTEX_COND | FI_WAIT_POLLFD => Err(Errno(FI_ENOSYS)),
-            _ => Err(Errno(FI_EINVAL)),
+            FI_WAIT_SET | FI_WAIT_MUTEX_COND | FI_WAIT_POLLFD => {
+                Err(refused(FI_ENOSYS, format_args!("wait object {wait_obj} is not offered")))
+            }
+            _ => Err(refused(FI_EINVAL, format_args!("there is no wait object {wait_obj}"))),
         }
     }
 
@@ -126,7 +128,10 @@ impl Waiting {
     /// # Errors
     /// FI_ENOSYS where there is none.
     pub(crate) fn descriptor(&self) -> Answer<i32> {
-        self.descriptor.as_ref().map(AsRawFd::as_raw_fd).ok_or(Errno(FI_ENOSYS))
+        self.descriptor
+            .as_ref()
+            .map(AsRawFd::as_raw_fd)
+            .ok_or_else(|| refused(FI_ENOSYS, "what was opened without a descriptor is asked for it"))
     }
 
     /// The next that comes makes the descriptor readable; until then it is not.
@@ -162,6 +167,11 @@ impl Waiting {
         self.signals.fetch_add(1, Ordering::Relaxed);
         arming.signalled = arming.sleepers == 0 && arming.away.is_none();
         self.notify(arming);
+    }
+
+    /// A signal has ended a sleep that it was not meant for: it ends the next.
+    pub(crate) fn signal_again(&self, arming: &mut Arming) {
+        arming.signalled = true;
     }
 
     /// Who sleeps at a device is to look for another place.

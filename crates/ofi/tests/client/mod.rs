@@ -473,7 +473,7 @@ impl Drop for Node {
     }
 }
 
-/// As libfabric frees what getinfo returns: all of it with `free`.
+/// As libfabric frees what getinfo returns: the hardware by its own table, and all else with `free`.
 pub fn free_info(mut info: *mut Info) {
     // SAFETY: the list is whole, and not used again.
     unsafe {
@@ -482,6 +482,9 @@ pub fn free_info(mut info: *mut Info) {
             libc::free((*(*info).domain_attr).name.cast());
             libc::free((*(*info).fabric_attr).name.cast());
             libc::free((*(*info).fabric_attr).prov_name.cast());
+            if !(*info).nic.is_null() {
+                assert_eq!(close((*info).nic), 0);
+            }
             for part in [
                 (*info).src_addr,
                 (*info).dest_addr,

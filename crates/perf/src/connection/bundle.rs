@@ -101,6 +101,11 @@ impl Bundle {
         }
     }
 
+    /// Turns the loop once, so that the peer is answered while this end is at something else.
+    pub(crate) fn turn(&self) {
+        self.device.progress();
+    }
+
     /// The next completion, if there is one, without turning the loop.
     pub(crate) fn take(&self) -> Option<Completion> {
         match &self.connections[..] {

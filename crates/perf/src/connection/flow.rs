@@ -32,11 +32,16 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// `open` has been registered for the other end, whose memory is `remote`.
+    /// `open` has been registered for the other end, whose memory is `remote`. `turn` turns the loop while memory is prepared.
     ///
     /// # Errors
     /// There is no memory.
-    pub(crate) fn new(test: Test, role: Role, open: Region, remote: Remote) -> Result<Flow, Broken> {
+    pub(crate) fn new(
+        test: Test,
+        role: Role,
+        (open, remote): (Region, Remote),
+        mut turn: impl FnMut(),
+    ) -> Result<Flow, Broken> {
         let tally = Tally::new(test, role);
         let bytes = if tally.sends() { test.memory_bytes() } else { 0 };
         let mut flow = Flow {
@@ -51,7 +56,7 @@ impl Flow {
         if flow.tally.checks() && test.op == Op::Read {
             for slot in 0..test.slots() {
                 let (start, len) = flow.place(slot);
-                flow.tally.pattern.fill(&flow.open, start, len, slot)?;
+                flow.tally.pattern.fill(&flow.open, start, len, slot, &mut turn)?;
             }
         }
         Ok(flow)
@@ -117,9 +122,10 @@ impl Flow {
         let (number, slot) = (self.tally.posted, self.tally.posted % self.tally.test.slots());
         if self.tally.checks() {
             let (start, len) = self.place(slot);
+            let turn = || connection.turn();
             match self.tally.test.op {
-                Op::Send | Op::Write => self.tally.pattern.fill(&self.own, start, len, number)?,
-                Op::Read => self.tally.pattern.spoil(&self.own, start, len, slot)?,
+                Op::Send | Op::Write => self.tally.pattern.fill(&self.own, start, len, number, turn)?,
+                Op::Read => self.tally.pattern.spoil(&self.own, start, len, slot, turn)?,
             }
         }
         let own = self.slot(&self.own, slot)?;
@@ -163,17 +169,17 @@ impl Flow {
             }
             Opcode::Send | Opcode::Write | Opcode::Read => {
                 if completion.wr_id & CONTROL == 0 {
-                    self.completed(completion.wr_id)?;
+                    self.completed(connection, completion.wr_id)?;
                 }
                 Ok(None)
             }
         }
     }
 
-    fn completed(&mut self, number: u64) -> Result<(), Broken> {
+    fn completed(&mut self, connection: &Bundle, number: u64) -> Result<(), Broken> {
         if self.tally.test.op == Op::Read && self.tally.checks() {
             let slot = number % self.tally.test.slots();
-            self.check(number, slot, self.own.clone(), slot)?;
+            self.check(connection, (number, slot), self.own.clone(), slot)?;
         }
         self.tally.complete();
         Ok(())
@@ -205,7 +211,7 @@ impl Flow {
                 }
                 self.tally.arrived += 1;
                 if self.tally.checks() {
-                    self.check(number, number, self.open.clone(), at)?;
+                    self.check(connection, (number, number), self.open.clone(), at)?;
                 }
                 self.spent.push(slot);
                 if announced && self.tally.test.kind == Kind::Bandwidth {
@@ -233,9 +239,17 @@ impl Flow {
     }
 
     /// Compares message `number`, which is in a buffer of `region` and should have `contents`.
-    fn check(&mut self, number: u64, contents: u64, region: Region, slot: u64) -> Result<(), Broken> {
+    fn check(
+        &mut self,
+        connection: &Bundle,
+        (number, contents): (u64, u64),
+        region: Region,
+        slot: u64,
+    ) -> Result<(), Broken> {
         let (start, len) = self.place(slot);
-        let Some(offset) = self.tally.pattern.first_wrong(&region, start, len, contents)? else {
+        let Some(offset) =
+            self.tally.pattern.first_wrong(&region, start, len, contents, || connection.turn())?
+        else {
             return Ok(());
         };
         self.tally

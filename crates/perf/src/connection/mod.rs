@@ -200,7 +200,8 @@ pub(crate) fn meet(
     let hello = Hello { test, data_key, control_key, comes_back, client };
     let connection = device::connect(device, server, scheme, &hello.encode())?;
     let agree = || {
-        let mut flow = Flow::new(test, Role::Client, memory, Remote { address: 0, rkey: 0 })?;
+        let mut flow =
+            Flow::new(test, Role::Client, (memory, Remote { address: 0, rkey: 0 }), || connection.turn())?;
         flow.prepare(&connection)?;
         let begun = Instant::now();
         let len = loop {

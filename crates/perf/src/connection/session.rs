@@ -77,7 +77,7 @@ impl Session {
         let made = region(test.memory_bytes()).and_then(|memory| {
             let open = device.register(&memory, Access::READ_WRITE);
             let open = open.map_err(|why| Broken::Own(why.to_string()))?;
-            Ok((Flow::new(test, Role::Server, memory, remote)?, open))
+            Ok((Flow::new(test, Role::Server, (memory, remote), || connection.turn())?, open))
         });
         let (mut flow, open) = match made {
             Ok(made) => made,

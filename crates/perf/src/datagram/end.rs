@@ -172,7 +172,11 @@ impl DatagramEnd {
         let start = (slot * self.slot_bytes) as usize;
         let size = self.tally.test.size_bytes as usize;
         // Delivery is in order where bytes are looked at, so the message is known by its place among the others.
-        let wrong = match self.tally.pattern.first_wrong(&self.open, start, size, number)? {
+        let wrong = match self
+            .tally
+            .pattern
+            .first_wrong(&self.open, start, size, number, || self.endpoint.progress())?
+        {
             Some(offset) => Some(format!("message {number}, byte {offset} of {size}")),
             None if len != self.tally.test.size_bytes => {
                 Some(format!("message {number} has {len} bytes of {size}"))
@@ -182,7 +186,7 @@ impl DatagramEnd {
         if let Some(wrong) = wrong {
             self.tally.note_wrong(|_| wrong);
         }
-        self.tally.pattern.spoil(&self.open, start, size, number)?;
+        self.tally.pattern.spoil(&self.open, start, size, number, || self.endpoint.progress())?;
         if let Some(count) = self.tally.owes(Layout(self.tally.test).window().div_ceil(4)) {
             self.tell(&Word::Checked { count })?;
         }
@@ -223,6 +227,7 @@ impl End for DatagramEnd {
                 start,
                 self.tally.test.size_bytes as usize,
                 self.tally.posted,
+                || self.endpoint.progress(),
             )?;
         }
         let message = self.slice(&self.own, slot, self.tally.test.size_bytes)?;

@@ -14,7 +14,7 @@ use crate::abi::errno::{FI_EINVAL, FI_EOPNOTSUPP};
 use crate::abi::fid::Ep;
 use crate::endpoint::{Amo, AtomicFetch, Wanted, flags};
 use crate::getinfo::IOV_LIMIT;
-use crate::guard::{Answer, Errno, count, status};
+use crate::guard::{Answer, Errno, count, refused, status};
 
 pub(super) static ATOMIC_OPS: OpsAtomic = OpsAtomic {
     size: size_of::<OpsAtomic>(),
@@ -78,14 +78,21 @@ impl Values {
     /// # Safety
     /// The values are there until the operation is done.
     unsafe fn spans(self, size: usize) -> Answer<Spans> {
-        let bytes = |values: usize| values.checked_mul(size).ok_or(Errno(FI_EINVAL));
+        let bytes = |values: usize| {
+            let all = values.checked_mul(size);
+            all.ok_or_else(|| refused(FI_EINVAL, format_args!("{values} values of {size} bytes")))
+        };
         // SAFETY: as the caller says.
         unsafe {
             match self {
                 Values::At(start, values) => Ok(smallvec![Span::new(start, bytes(values)?)?]),
-                Values::In(_, vectors) if vectors > IOV_LIMIT => Err(Errno(FI_EINVAL)),
+                Values::In(_, vectors) if vectors > IOV_LIMIT => {
+                    Err(refused(FI_EINVAL, format_args!("{vectors} vectors; offered: at most {IOV_LIMIT}")))
+                }
                 Values::In(_, 0) => Ok(Spans::new()),
-                Values::In(iov, _) if iov.is_null() => Err(Errno(FI_EINVAL)),
+                Values::In(iov, _) if iov.is_null() => {
+                    Err(refused(FI_EINVAL, "vectors of values are at NULL"))
+                }
                 Values::In(iov, vectors) => slice::from_raw_parts(iov, vectors)
                     .iter()
                     .map(|ioc| Span::new(ioc.addr, bytes(ioc.count)?))

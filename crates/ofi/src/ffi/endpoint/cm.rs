@@ -8,7 +8,7 @@ use crate::abi::cm::OpsCm;
 use crate::abi::errno::{FI_EINVAL, FI_ENOSYS, FI_ETOOSMALL};
 use crate::abi::fabric::Fid;
 use crate::abi::fid::Ep;
-use crate::guard::{Errno, status};
+use crate::guard::{Errno, refused, status};
 
 pub(super) static CM_OPS: OpsCm = OpsCm {
     size: size_of::<OpsCm>(),
@@ -27,7 +27,8 @@ pub(super) static CM_OPS: OpsCm = OpsCm {
 unsafe extern "C" fn setname(fid: *mut Fid, from: *mut c_void, len: usize) -> c_int {
     status(|| {
         // SAFETY: as many bytes as the caller says.
-        let to = unsafe { address::read(from, len) }.ok_or(Errno(FI_EINVAL))?;
+        let to =
+            unsafe { address::read(from, len) }.ok_or_else(|| refused(FI_EINVAL, "this is no address"))?;
         // SAFETY: an endpoint of ours.
         unsafe { EpHandle::here(fid) }?.rename(to)
     })
@@ -39,7 +40,8 @@ unsafe extern "C" fn getname(fid: *mut Fid, to: *mut c_void, len: *mut usize) ->
         // SAFETY: an endpoint of ours.
         let own = unsafe { EpHandle::here(fid) }?.own();
         // SAFETY: NULL or a length.
-        let len = unsafe { len.as_mut() }.ok_or(Errno(FI_EINVAL))?;
+        let len =
+            unsafe { len.as_mut() }.ok_or_else(|| refused(FI_EINVAL, "the length of a name is NULL"))?;
         let room = if to.is_null() { 0 } else { *len };
         let needed = address::length_of(own);
         if room > 0 {

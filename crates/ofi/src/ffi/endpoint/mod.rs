@@ -19,7 +19,7 @@ use crate::abi::errno::*;
 use crate::abi::fabric::*;
 use crate::endpoint::{BoundCounter, BoundQueue, Endpoint, New, Selection};
 use crate::getinfo::{ALL, RX_OP_FLAGS, TX_OP_FLAGS};
-use crate::guard::{Answer, Errno, count, status};
+use crate::guard::{Answer, Errno, count, refused, status};
 
 static OPS: Ops = Ops { close, bind, control, ..unsupported::OPS };
 
@@ -44,12 +44,12 @@ pub(super) unsafe extern "C" fn open(
         // SAFETY: a domain of ours, and an info.
         unsafe {
             let domain = DomainHandle::here(domain)?;
-            let info = info.as_ref().ok_or(Errno(FI_EINVAL))?;
+            let info = info.as_ref().ok_or_else(|| refused(FI_EINVAL, "the info of an endpoint is NULL"))?;
             if to.is_null() {
-                return Err(Errno(FI_EINVAL));
+                return Err(refused(FI_EINVAL, "the place of an endpoint is NULL"));
             }
             if info.ep_attr.as_ref().is_some_and(|attr| ![FI_EP_UNSPEC, FI_EP_RDM].contains(&attr.type_)) {
-                return Err(Errno(FI_EINVAL));
+                return Err(refused(FI_EINVAL, "endpoints are of type FI_EP_RDM alone"));
             }
             let wish: Option<SocketAddr> = address::read(info.src_addr, info.src_addrlen);
             let caps = if info.caps == 0 { ALL } else { info.caps };
@@ -83,7 +83,7 @@ pub(super) unsafe extern "C" fn open2(
     context: *mut c_void,
 ) -> c_int {
     if flags != 0 {
-        return -FI_ENOSYS;
+        return -refused(FI_ENOSYS, format_args!("flags {flags:#x} of fi_endpoint2 are not offered")).0;
     }
     // SAFETY: the arguments are those of fi_endpoint.
     unsafe { open(domain, info, to, context) }
@@ -115,7 +115,10 @@ unsafe fn bind_to(new: &mut New, other: *mut Fid, flags: u64) -> Answer {
                 let held = Arc::new(completions.uses.begin());
                 let bound = BoundQueue { queue: completions.queue.clone(), selection, _held: held };
                 if flags & (FI_TRANSMIT | FI_RECV) == 0 {
-                    return Err(Errno(FI_EBADFLAGS));
+                    return Err(refused(
+                        FI_EBADFLAGS,
+                        "a completion queue is bound neither for sending nor for receiving",
+                    ));
                 }
                 if flags & FI_TRANSMIT != 0 {
                     new.reporter.transmit = Some(bound.clone());
@@ -135,7 +138,9 @@ unsafe fn bind_to(new: &mut New, other: *mut Fid, flags: u64) -> Answer {
             }
             // It has nothing to hear from an endpoint without connections.
             FI_CLASS_EQ => drop(EqHandle::here(other)?.uses.begin()),
-            _ => return Err(Errno(FI_ENOSYS)),
+            class => {
+                return Err(refused(FI_ENOSYS, format_args!("class {class} is not bound to an endpoint")));
+            }
         }
     }
     Ok(())
@@ -160,11 +165,12 @@ unsafe extern "C" fn control(fid: *mut Fid, command: c_int, arg: *mut c_void) ->
             FI_ENABLE => endpoint.enable(),
             FI_GETOPSFLAG | FI_SETOPSFLAG => {
                 // SAFETY: the argument is what the command says.
-                let flags = unsafe { arg.cast::<u64>().as_mut() }.ok_or(Errno(FI_EINVAL))?;
+                let flags = unsafe { arg.cast::<u64>().as_mut() }
+                    .ok_or_else(|| refused(FI_EINVAL, "the place of flags is NULL"))?;
                 let (of, allowed) = match *flags & (FI_TRANSMIT | FI_RECV) {
                     FI_TRANSMIT => (&endpoint.transmit_flags, TX_OP_FLAGS),
                     FI_RECV => (&endpoint.receive_flags, RX_OP_FLAGS),
-                    _ => return Err(Errno(FI_EINVAL)),
+                    _ => return Err(refused(FI_EINVAL, "flags are either of sending or of receiving")),
                 };
                 if command == FI_GETOPSFLAG {
                     *flags = of.load(Ordering::Relaxed);
@@ -172,12 +178,15 @@ unsafe extern "C" fn control(fid: *mut Fid, command: c_int, arg: *mut c_void) ->
                 }
                 let wish = *flags & !(FI_TRANSMIT | FI_RECV);
                 if wish & !allowed != 0 {
-                    return Err(Errno(FI_EBADFLAGS));
+                    return Err(refused(
+                        FI_EBADFLAGS,
+                        format_args!("default flags {wish:#x}; offered: {allowed:#x}"),
+                    ));
                 }
                 of.store(wish, Ordering::Relaxed);
                 Ok(())
             }
-            _ => Err(Errno(FI_ENOSYS)),
+            _ => Err(refused(FI_ENOSYS, format_args!("command {command} is not offered"))),
         }
     })
 }
@@ -209,7 +218,7 @@ unsafe extern "C" fn getopt(
             _ => return Err(Errno(FI_ENOPROTOOPT)),
         };
         if to.is_null() || len.is_null() {
-            return Err(Errno(FI_EINVAL));
+            return Err(refused(FI_EINVAL, "the place of an option is NULL"));
         }
         // SAFETY: there is room for as many bytes as `len` says.
         unsafe {
@@ -237,7 +246,7 @@ unsafe extern "C" fn setopt(
             return Err(Errno(FI_ENOPROTOOPT));
         }
         if from.is_null() || len != size_of::<usize>() {
-            return Err(Errno(FI_EINVAL));
+            return Err(refused(FI_EINVAL, format_args!("an option of {len} bytes, or at NULL")));
         }
         // SAFETY: as many bytes as the caller says.
         endpoint.least_room.store(unsafe { from.cast::<usize>().read_unaligned() }, Ordering::Relaxed);

@@ -13,7 +13,7 @@ use crate::abi::fabric::FI_REMOTE_CQ_DATA;
 use crate::abi::fid::Ep;
 use crate::abi::rma::{MsgRma, OpsRma, RmaIov};
 use crate::endpoint::{Rma, RmaKind, Wanted, flags};
-use crate::guard::{Answer, Errno, count};
+use crate::guard::{Answer, count, refused};
 
 pub(super) static RMA_OPS: OpsRma = OpsRma {
     size: size_of::<OpsRma>(),
@@ -63,14 +63,22 @@ unsafe fn post_message(
         // SAFETY: as the caller says.
         unsafe {
             let endpoint = EpHandle::here(ep)?;
-            let msg = msg.as_ref().ok_or(Errno(FI_EINVAL))?;
+            let msg = msg.as_ref().ok_or_else(|| refused(FI_EINVAL, "a message is NULL"))?;
             if msg.rma_iov.is_null() || msg.rma_iov_count > Segments::MOST {
-                return Err(Errno(FI_EINVAL));
+                return Err(refused(
+                    FI_EINVAL,
+                    format_args!(
+                        "{} remote pieces; offered: at most {}, and not at NULL",
+                        msg.rma_iov_count,
+                        Segments::MOST
+                    ),
+                ));
             }
             let far = slice::from_raw_parts(msg.rma_iov, msg.rma_iov_count);
             let segment = |of: &RmaIov| Segment { key: of.key, address: of.addr, len: of.len as u64 };
             let segments: Vec<Segment> = far.iter().map(segment).collect();
-            let segments = Segments::new(&segments).ok_or(Errno(FI_EINVAL))?;
+            let segments =
+                Segments::new(&segments).ok_or_else(|| refused(FI_EINVAL, "there are no remote pieces"))?;
             let spans = several(msg.msg_iov, msg.iov_count)?;
             let wanted = Wanted::Context(msg.context as usize);
             let rma = Rma { kind: kind(msg), peer: msg.addr, spans, segments, flags, wanted };
