@@ -7,10 +7,10 @@ use pathweave_transport::{
     Access, Buffer, Endpoint, EndpointConfig, Event, MemoryRegion, Op, PayloadRef, Placement, QpConfig,
     RecvRequest, RetransmissionConfig, Scope, WorkRequest,
 };
-use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
 use pathweave_wire::{Body, Datagram, Segment};
 
-use crate::simulated::{Carrier, DELAY, environment, span};
+use crate::simulated::{Carrier, DELAY, environment, scheme, span};
 use crate::world::{Done, MTU, Order, Request, SCHEME, Setup, Troubles, Verb};
 
 pub(crate) struct Connected {
@@ -39,7 +39,7 @@ impl Carrier for Connected {
     }
 
     fn connect(pair: [&mut Self; 2], setup: &Setup, now: Time, number: u64) {
-        let scheme = (pathweave_policy::find_scheme(SCHEME).expect("a scheme").make)();
+        let scheme = scheme(setup, SCHEME, DELAY * 2);
         let mut rto = RetransmissionConfig {
             max_timeout: Duration::from_ms(100),
             retry_limit: 1,
@@ -115,6 +115,10 @@ impl Carrier for Connected {
         if let Body::Data(data) = &segment.body {
             self.near_data = self.near_data.max(data.psn);
         }
+    }
+
+    fn sequence(segment: &Segment) -> PathId {
+        segment.path
     }
 
     fn source(&self, payload: &PayloadRef) -> usize {
