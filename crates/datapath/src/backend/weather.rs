@@ -17,7 +17,7 @@ pub struct Faults {
     pub cut_short: f64,
     /// Followed by one that has left before, which may be long ago.
     pub replay: f64,
-    /// Sent from the port of another path.
+    /// Of those: sent from the port of another path. A network changes the port of none that leaves for the first time.
     pub stray: f64,
     /// Marked Congestion Experienced, if it is marked as capable.
     pub mark: f64,
@@ -131,7 +131,9 @@ impl<T: Copy> Weather<T> {
         if !self.overheard.is_empty() && self.happens(self.faults.replay, |happened| &mut happened.replayed) {
             let which = self.rng.below(self.overheard.len() as u32) as usize;
             let (way, bytes) = self.overheard[which].clone();
-            deliver(self.arrival(way, &bytes));
+            let strays = self.happens(self.faults.stray, |happened| &mut happened.strayed);
+            let stray = strays.then(|| self.rng.next_u64() as u32);
+            deliver(Arrival { stray, ..self.arrival(way, &bytes) });
         }
     }
 
@@ -157,11 +159,8 @@ impl<T: Copy> Weather<T> {
         } else {
             0.0
         };
-        let stray = self
-            .happens(self.faults.stray, |happened| &mut happened.strayed)
-            .then(|| self.rng.next_u64() as u32);
         let marked = self.faults.mark > 0.0 && self.rng.chance(self.faults.mark);
-        Arrival { way, bytes, late, marked, stray }
+        Arrival { way, bytes, late, marked, stray: None }
     }
 }
 
@@ -210,14 +209,18 @@ mod tests {
         let old = arrivals.windows(2).filter(|pair| pair[1].way <= pair[0].way).count();
         assert!(is_tenth(happened.replayed as usize) && is_tenth(old) && count(&arrivals, is_odd) == 0);
 
-        let cases: [(Faults, fn(&Arrival<u64>) -> bool); 5] = [
+        let (happened, arrivals) = through(Faults { replay: 1.0, stray: 0.1, ..calm });
+        let strayed = count(&arrivals, |arrival| arrival.stray.is_some());
+        assert!(is_tenth(strayed) && strayed == count(&arrivals, is_odd));
+        assert_eq!(happened.strayed, strayed as u64);
+
+        let cases: [(Faults, fn(&Arrival<u64>) -> bool); 4] = [
             (Faults { reorder: 0.1, ..calm }, |arrival| arrival.late > 0.0),
             (Faults { damage: 0.1, ..calm }, |arrival| {
                 arrival.bytes.len() == DATAGRAM.len() && arrival.bytes != DATAGRAM
             }),
             // One of 40 keeps all of it.
             (Faults { cut_short: 0.1, ..calm }, |arrival| arrival.bytes.len() < DATAGRAM.len()),
-            (Faults { stray: 0.1, ..calm }, |arrival| arrival.stray.is_some()),
             (Faults { mark: 0.1, ..calm }, |arrival| arrival.marked),
         ];
         for (faults, is) in cases {

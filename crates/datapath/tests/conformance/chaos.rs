@@ -141,7 +141,7 @@ impl Life {
             damage: draw(&mut rng, &[0.0, 0.001, 0.02]),
             cut_short: draw(&mut rng, &[0.0, 0.001, 0.02]),
             replay: draw(&mut rng, &[0.0, 0.01, 0.05]),
-            stray: draw(&mut rng, &[0.0, 0.01, 0.1]),
+            stray: draw(&mut rng, &[0.0, 0.2]),
             mark: draw(&mut rng, &[0.0, 0.0, 0.1]),
         };
         let setup = Setup {
@@ -253,7 +253,7 @@ impl Life {
                 let place = place.min(draw(&mut self.rng, &[0, 700, SHARED_BYTES]));
                 let remote = shared[at.other().index()] + place;
                 model.post_at(world, at, (verb, size, start), Some(remote));
-            } else if start == Start::Fenced && verb != Verb::Read {
+            } else if start == Start::Fenced && verb != Verb::Read && size > 0 {
                 model.post_what_is_read(world, at, verb, size);
                 tally.requests += 1;
             } else {
@@ -306,7 +306,7 @@ fn every_scheme(protection: Protection) {
         assert_eq!(life.setup.protection, protection);
         life.run(&mut tally, || {
             batches += 1;
-            batches < 50
+            batches < 40
         });
     }
     println!("chaos in simulated time, seeds {} to {}", round * of_round, (round + 1) * of_round - 1);

@@ -11,7 +11,7 @@ use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
 use pathweave_wire::{Body, Datagram, Segment};
 
 use crate::simulated::{Carrier, DELAY, environment, scheme, span};
-use crate::world::{Done, MTU, Order, Request, SCHEME, Setup, Troubles, Verb};
+use crate::world::{Done, Fences, MTU, Order, Request, SCHEME, Setup, Start, Troubles, Verb};
 
 pub(crate) struct Connected {
     endpoint: Endpoint<AnyPolicy>,
@@ -26,6 +26,7 @@ impl Carrier for Connected {
     const VERBS: &'static [Verb] = &Verb::ALL;
     const SHORTEST: usize = 0;
     const ORDER: Order = Order::OfPosting;
+    const FENCES: Fences = Fences::Kept;
     type Transport = Endpoint<AnyPolicy>;
 
     fn open(setup: &Setup, end: usize, number: u64) -> Self {
@@ -92,7 +93,11 @@ impl Carrier for Connected {
         };
         let (local, len) = (Buffer(request.local.start as u64), request.local.len() as u64);
         let work = WorkRequest { wr_id: request.wr_id, op, local, len };
-        self.endpoint.post(now, self.qp, work).expect("posted");
+        match request.start {
+            Start::AtOnce => self.endpoint.post(now, self.qp, work),
+            Start::Fenced => self.endpoint.post_fenced(now, self.qp, work),
+        }
+        .expect("posted");
     }
 
     fn receive(&mut self, wr_id: u64, place: Range<usize>) {

@@ -20,7 +20,8 @@ use crate::real::{Loopback, Wires};
 use crate::simulated::{Carrier, environment, scheme};
 use crate::support::{PATIENCE, rdm_loopback};
 use crate::world::{
-    DATAGRAM_SCHEME, Done, End, MTU, Order, PATHS, Request, Restarts, Setup, Told, Troubles, Verb, World,
+    DATAGRAM_SCHEME, Done, End, Fences, MTU, Order, PATHS, Request, Restarts, Setup, Told, Troubles, Verb,
+    World,
 };
 
 /// What both sides take for the round trip: that of hosts made of software.
@@ -49,6 +50,7 @@ impl<T: Told> Carrier for Datagrams<T> {
     const VERBS: &'static [Verb] = &[Verb::Send];
     const SHORTEST: usize = 1;
     const ORDER: Order = T::ORDER;
+    const FENCES: Fences = Fences::Missing;
     type Transport = RdQp<AnyPolicy>;
 
     fn open(setup: &Setup, end: usize, _number: u64) -> Self {

@@ -14,7 +14,7 @@ use pathweave_wire::{Datagram, DatagramLayout, Segment, emit_datagram_header};
 
 use crate::sessions::{open, seal, sessions, shifted};
 use crate::world::{
-    Done, End, Hosts, Key, MTU, Order, PATHS, Request, Restarts, Setup, Troubles, Verb, World,
+    Done, End, Fences, Hosts, Key, MTU, Order, PATHS, Request, Restarts, Setup, Troubles, Verb, World,
 };
 
 /// From one end to the other.
@@ -33,6 +33,7 @@ pub(crate) trait Carrier: Sized {
     const VERBS: &'static [Verb];
     const SHORTEST: usize;
     const ORDER: Order;
+    const FENCES: Fences;
     type Transport: Transport;
 
     /// The `number`th that is made, for an end.
@@ -306,6 +307,7 @@ impl<C: Carrier> World for Simulated<C> {
     const VERBS: &'static [Verb] = C::VERBS;
     const SHORTEST: usize = C::SHORTEST;
     const ORDER: Order = C::ORDER;
+    const FENCES: Fences = C::FENCES;
 
     fn open(setup: &Setup) -> Self {
         let hosts = [host(setup, 0, 0), host(setup, 1, 1)];
