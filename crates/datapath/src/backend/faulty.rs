@@ -13,9 +13,9 @@ use pathweave_wire::Ecn;
 use super::weather::{Arrival, Faults, Happened, Weather};
 use super::{Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, Wait, Waker};
 
-/// What a network does to all of its datagrams for a while: which paths and rails are cut, which datagrams are too long, which
-/// end stands still. Shared, so that a test can cut and mend while traffic
-/// flows. The handshake's own path counts as path 63; paths beyond share bits.
+/// What a network does to all of its datagrams for a while: which paths and rails are cut, which datagrams are too long, which end
+/// stands still. Shared, so that a test can cut and mend while traffic flows. The handshake's own path counts as path 63; paths
+/// beyond share bits.
 #[derive(Clone, Debug)]
 pub struct Cuts {
     paths: Arc<AtomicU64>,

@@ -22,7 +22,7 @@ pub(crate) const DELAY: Duration = Duration::from_us(5);
 /// Packets that wait for an end that stands still, at most: what a socket's buffer holds.
 const BUFFER: usize = 200;
 /// No request takes so long.
-const PATIENCE: Duration = Duration::from_ms(60_000);
+const PATIENCE: Duration = Duration::from_ms(120_000);
 const LINE_RATE: Rate = Rate::from_gbps(100);
 /// Headers around a payload, at most, in bytes.
 const HEADERS: u32 = 136;
