@@ -22,7 +22,7 @@ pub(crate) const DELAY: Duration = Duration::from_us(5);
 /// Packets that wait for an end that stands still, at most: what a socket's buffer holds.
 const BUFFER: usize = 200;
 /// No request takes so long.
-const PATIENCE: Duration = Duration::from_ms(120_000);
+const PATIENCE: Duration = Duration::from_ms(60_000);
 const LINE_RATE: Rate = Rate::from_gbps(100);
 /// Headers around a payload, at most, in bytes.
 const HEADERS: u32 = 136;
@@ -73,12 +73,6 @@ struct Host<C> {
     stands_still_until: Time,
     /// Packets that have come while it stood still.
     waiting: usize,
-}
-
-impl<C> Host<C> {
-    fn session(&mut self) -> &mut Session {
-        self.session.as_mut().expect("it is connected")
-    }
 }
 
 enum Flying {
@@ -258,7 +252,9 @@ impl<C: Carrier> Simulated<C> {
             Flying::Packet { bytes, marked } => (bytes, marked),
             Flying::Side(message) => return host.carrier.transport().on_side(now, from, &message),
         };
-        let Some(content) = open(host.session(), now, &mut bytes) else {
+        // Who has just restarted knows nobody.
+        let content = host.session.as_mut().and_then(|session| open(session, now, &mut bytes));
+        let Some(content) = content else {
             host.refused += 1;
             return;
         };

@@ -28,17 +28,31 @@ pub(crate) fn median(looks: &[u64]) -> u64 {
     looks[looks.len() / 2]
 }
 
-/// One life after the other on a side, of `time` each.
-fn soak(side: Side, time: Duration) {
+/// How long a life is.
+#[derive(Clone, Copy)]
+enum Length {
+    /// The same for the same seed.
+    Batches(u32),
+    Time(Duration),
+}
+
+/// One life after the other on a side.
+fn soak(side: Side, length: Length) {
     let seconds = number("SOAK_SECONDS").unwrap_or(600);
     let first_seed = number("SOAK_SEED").unwrap_or(1);
     println!("soak, {side:?}: {seconds} s, first seed {first_seed} (SOAK_SECONDS, SOAK_SEED)");
     let (begin, mut tally, mut resident) = (Instant::now(), Tally::default(), Vec::new());
     let mut shown = Instant::now();
     while begin.elapsed() < Duration::from_secs(seconds) || resident.len() < WARM_UP + 4 {
-        let born = Instant::now();
+        let (born, mut batches) = (Instant::now(), 0);
         let seed = first_seed + tally.lives;
-        Life::new(side, seed).run(&mut tally, || born.elapsed() < time);
+        Life::new(side, seed).run(&mut tally, || {
+            batches += 1;
+            match length {
+                Length::Batches(most) => batches < most,
+                Length::Time(time) => born.elapsed() < time,
+            }
+        });
         resident.push(resident_kib());
         if shown.elapsed() >= Duration::from_secs(10) {
             shown = Instant::now();
@@ -58,11 +72,11 @@ fn soak(side: Side, time: Duration) {
 #[test]
 #[ignore = "takes as long as it is told to: make soak"]
 fn in_simulated_time() {
-    soak(Side::Simulated, Duration::from_millis(100));
+    soak(Side::Simulated, Length::Batches(100));
 }
 
 #[test]
 #[ignore = "takes as long as it is told to: make soak"]
 fn over_sockets() {
-    soak(Side::Real, Duration::from_secs(2));
+    soak(Side::Real, Length::Time(Duration::from_secs(2)));
 }
