@@ -214,7 +214,8 @@ mod tests {
         assert!(is_tenth(strayed) && strayed == count(&arrivals, is_odd));
         assert_eq!(happened.strayed, strayed as u64);
 
-        let cases: [(Faults, fn(&Arrival<u64>) -> bool); 4] = [
+        type Is = fn(&Arrival<u64>) -> bool;
+        let cases: [(Faults, Is); 4] = [
             (Faults { reorder: 0.1, ..calm }, |arrival| arrival.late > 0.0),
             (Faults { damage: 0.1, ..calm }, |arrival| {
                 arrival.bytes.len() == DATAGRAM.len() && arrival.bytes != DATAGRAM

@@ -172,7 +172,9 @@ impl Life {
             (Side::Simulated, false, _) => self.live::<Simulated<Connected>>(tally, goes_on),
             (Side::Simulated, true, 0) => self.live::<Simulated<Datagrams<AsWhole>>>(tally, goes_on),
             (Side::Simulated, true, _) => self.live::<Simulated<Datagrams<InOrder>>>(tally, goes_on),
-            (Side::Real, ..) if seed / 2 % 2 == 0 => self.over::<Loopback>(is_datagrams, tally, goes_on),
+            (Side::Real, ..) if (seed / 2).is_multiple_of(2) => {
+                self.over::<Loopback>(is_datagrams, tally, goes_on);
+            }
             (Side::Real, ..) => self.over::<Loopback6>(is_datagrams, tally, goes_on),
         });
         if let Err(panic) = catch_unwind(life) {
