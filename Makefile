@@ -193,8 +193,9 @@ fuzz: ## Fuzz with coverage feedback (nightly Rust and cargo-fuzz), or longer wi
 		seed=$$(date +%s); $(CARGO) run --quiet --locked --profile fuzz -p pathweave-fuzz --bin smoke -- --iterations 1000000 --seed $$seed; \
 	fi
 
-soak: ## Random requests in random weather over real sockets, beside liars, and in a lab whose links flap; every byte checked, memory flat.
-	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-datapath --test conformance -- --ignored --exact soak::soak --nocapture
+soak: ## Chaos over all schemes in simulated time and over sockets, beside liars, and in a lab whose links flap; every byte checked, memory flat.
+	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-datapath --test conformance -- --ignored --exact soak::in_simulated_time --nocapture
+	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-datapath --test conformance -- --ignored --exact soak::over_sockets --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-datapath --test conformance -- --ignored --exact liars::soak --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-lab --test soak -- --ignored --nocapture
 	$(CARGO) test --locked -p pathweave-lab --test datagrams -- --ignored --nocapture

@@ -128,6 +128,10 @@ pub(crate) fn for_hosts(
             every_bytes: scheme.acks.every_bytes,
         };
     }
+    if let Recovery::Timeouts { retries, .. } = &mut scheme.recovery {
+        // As many as a NIC has are over after seconds. How long a peer may be silent, the device is told.
+        *retries = Recovery::RETRIES_FOR_EVER;
+    }
     let host = HostEnv {
         line_rate: config.line_rate,
         network_rtt: network_rtt(config, round_trip),

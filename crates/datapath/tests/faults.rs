@@ -75,7 +75,7 @@ fn every_byte_arrives_once_whatever_the_network_does() {
         ("reordering", Faults { reorder: 0.1, ..none }),
         ("damage", Faults { damage: 0.02, ..none }),
         ("marks", Faults { mark: 0.3, ..none }),
-        ("everything", Faults { lose: 0.02, repeat: 0.02, reorder: 0.05, damage: 0.02, mark: 0.1 }),
+        ("everything", Faults { lose: 0.02, repeat: 0.02, reorder: 0.05, damage: 0.02, mark: 0.1, ..none }),
     ];
     for (index, (name, faults)) in cases.into_iter().enumerate() {
         for protection in [Protection::Insecure, Protection::Encrypt] {

@@ -355,6 +355,9 @@ impl Recovery {
             probe_again_rtts: sleek::probe_again_rtts(),
         }
     }
+    /// The number of retries of [`Recovery::Timeouts`] that stands for any number.
+    pub const RETRIES_FOR_EVER: u8 = 25;
+
     /// Whether packets out of order are dropped, and the sender goes back to the first.
     pub const fn goes_back(&self) -> bool {
         matches!(self, Recovery::GoBackN | Recovery::GoBackNRepeated { .. })

@@ -1,37 +1,41 @@
-//! A network that misbehaves: wraps a backend and loses, repeats, reorders and damages what it sends.
+//! A network that misbehaves around a backend, so that real sockets meet the [`Weather`] that simulated time meets.
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use pathweave_units::{PathId, Rng};
+use pathweave_units::PathId;
 use pathweave_wire::Ecn;
 
+use super::weather::{Arrival, Faults, Happened, Weather};
 use super::{Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, Wait, Waker};
 
-/// How a [`Faulty`] backend treats each datagram it sends. Probabilities are 0 to 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Faults {
-    /// Lost.
-    pub lose: f64,
-    /// Sent twice.
-    pub repeat: f64,
-    /// Kept until some of those after it have left.
-    pub reorder: f64,
-    /// One bit flipped.
-    pub damage: f64,
-    /// Marked Congestion Experienced, if it is marked as capable.
-    pub mark: f64,
-}
-
-/// Which paths and rails are cut: everything sent on them is lost. Shared, so that a test can cut and mend while traffic
-/// flows. The handshake's own path counts as path 63; paths beyond share bits.
-#[derive(Clone, Debug, Default)]
+/// What a network does to all of its datagrams for a while: which paths and rails are cut, which datagrams are too long, which end
+/// stands still. Shared, so that a test can cut and mend while traffic flows. The handshake's own path counts as path 63; paths
+/// beyond share bits.
+#[derive(Clone, Debug)]
 pub struct Cuts {
     paths: Arc<AtomicU64>,
     rails: Arc<AtomicU64>,
+    longest: Arc<AtomicUsize>,
+    stall_us: Arc<AtomicU64>,
+    happened: Arc<Mutex<Happened>>,
+}
+
+impl Default for Cuts {
+    /// Nothing is cut.
+    fn default() -> Self {
+        Cuts {
+            paths: Arc::default(),
+            rails: Arc::default(),
+            longest: Arc::new(AtomicUsize::new(usize::MAX)),
+            stall_us: Arc::default(),
+            happened: Arc::default(),
+        }
+    }
 }
 
 /// The bit of what is sent from the address at which a backend is reached.
@@ -48,6 +52,28 @@ impl Cuts {
         self.rails.store(rails, Ordering::Release);
     }
 
+    /// Loses every datagram that is longer, as a link does whose MTU has changed; `usize::MAX` is none.
+    pub fn set_longest(&self, bytes: usize) {
+        self.longest.store(bytes, Ordering::Release);
+    }
+
+    /// Stops the thread of one of the backends, whichever receives first, as a processor does that is taken away from it.
+    pub fn stall(&self, time: Duration) {
+        self.stall_us.store(time.as_micros() as u64, Ordering::Release);
+    }
+
+    /// What has happened to the datagrams of backends that are gone.
+    pub fn happened(&self) -> Happened {
+        *self.happened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops this thread, if it is to be stopped.
+    fn suffer(&self) {
+        if self.stall_us.load(Ordering::Relaxed) != 0 {
+            std::thread::sleep(Duration::from_micros(self.stall_us.swap(0, Ordering::AcqRel)));
+        }
+    }
+
     fn cut(&self, rail: Rail, path: Option<PathId>) -> bool {
         let path = path.map_or(OWN_ADDRESS, |path| path.0);
         let is_in = |set: &AtomicU64, bit: u16| set.load(Ordering::Acquire) >> (bit % 64) & 1 == 1;
@@ -55,39 +81,64 @@ impl Cuts {
     }
 }
 
+/// Where a datagram goes, and how.
+#[derive(Clone, Copy, Debug)]
+struct Route {
+    to: SocketAddr,
+    rail: Rail,
+    path: Option<PathId>,
+    ecn: Ecn,
+}
+
 /// A backend that misbehaves as told, the same way for the same seed and traffic.
 pub struct Faulty<B> {
     inner: B,
-    faults: Faults,
+    weather: Weather<Route>,
     cuts: Cuts,
-    rng: Rng,
     kept: Vec<Kept>,
 }
 
 /// A datagram that is kept back.
 struct Kept {
-    to: SocketAddr,
-    rail: Rail,
-    path: Option<PathId>,
-    ecn: Ecn,
+    route: Route,
     bytes: Vec<u8>,
     /// Datagrams that may yet overtake it.
     overtakers: u32,
 }
 
 /// Most datagrams that overtake one.
-const MOST_OVERTAKERS: u32 = 40;
+const MOST_OVERTAKERS: f64 = 40.0;
 
 impl<B: Backend> Faulty<B> {
     /// Treats what `inner` sends.
     pub fn new(inner: B, faults: Faults, cuts: Cuts, seed: u64) -> Self {
-        Faulty { inner, faults, cuts, rng: Rng::for_component(seed, "faulty backend", 0), kept: Vec::new() }
+        Faulty { inner, weather: Weather::new(faults, seed), cuts, kept: Vec::new() }
     }
 
-    fn send_one(&mut self, batch: &SendBatch<'_>, bytes: &[u8], ecn: Ecn) -> io::Result<()> {
-        let single = SendBatch { segment_bytes: bytes.len().max(1), bytes, ecn, ..*batch };
+    fn send_one(&mut self, route: &Route, bytes: &[u8]) -> io::Result<()> {
+        let Route { to, rail, path, ecn } = *route;
+        let single = SendBatch { to, rail, path, ecn, segment_bytes: bytes.len().max(1), bytes };
         // What finds no room is lost: a network does not wait, either.
         self.inner.send(&single).map(|_| ())
+    }
+
+    /// Sends what the weather has made of a datagram, at once or later.
+    fn deliver(&mut self, arrival: Arrival<Route>) -> io::Result<()> {
+        let Arrival { way: mut route, bytes, late, marked, stray } = arrival;
+        if marked && route.ecn != Ecn::NotCapable {
+            route.ecn = Ecn::Experienced;
+        }
+        if let Some(number) = stray
+            && route.path.is_some()
+        {
+            route.path = Some(PathId((number % u32::from(self.inner.paths())) as u16));
+        }
+        if late > 0.0 {
+            let overtakers = 1 + (late * MOST_OVERTAKERS) as u32;
+            self.kept.push(Kept { route, bytes, overtakers });
+            return Ok(());
+        }
+        self.send_one(&route, &bytes)
     }
 
     /// Lets time pass for those that are kept.
@@ -99,17 +150,16 @@ impl<B: Backend> Faulty<B> {
             std::mem::take(&mut self.kept).into_iter().partition(|kept| all || kept.overtakers == 0);
         self.kept = kept;
         let due: Vec<Kept> = due;
-        for Kept { to, rail, path, ecn, bytes, .. } in due {
-            self.inner.send(&SendBatch {
-                to,
-                rail,
-                path,
-                ecn,
-                segment_bytes: bytes.len().max(1),
-                bytes: &bytes,
-            })?;
+        for Kept { route, bytes, .. } in due {
+            self.send_one(&route, &bytes)?;
         }
         Ok(())
+    }
+}
+
+impl<B> Drop for Faulty<B> {
+    fn drop(&mut self) {
+        *self.cuts.happened.lock().unwrap_or_else(PoisonError::into_inner) += self.weather.happened();
     }
 }
 
@@ -153,36 +203,29 @@ impl<B: Backend> Backend for Faulty<B> {
         if self.cuts.cut(batch.rail, batch.path) {
             return Ok(Sent::Done);
         }
-        if self.faults == Faults::default() {
+        let SendBatch { to, rail, path, ecn, segment_bytes, bytes } = *batch;
+        let longest = self.cuts.longest.load(Ordering::Acquire);
+        if self.weather.is_calm() && segment_bytes.min(bytes.len()) <= longest {
+            self.weather.pass(bytes.len().div_ceil(segment_bytes) as u64);
             return self.inner.send(batch);
         }
-        for datagram in batch.bytes.chunks(batch.segment_bytes) {
+        let route = Route { to, rail, path, ecn };
+        for datagram in bytes.chunks(segment_bytes) {
             self.overtake(false)?;
-            if self.rng.chance(self.faults.lose) {
+            if datagram.len() > longest {
                 continue;
             }
-            let mut bytes = datagram.to_vec();
-            if self.rng.chance(self.faults.damage) {
-                let bit = self.rng.below(bytes.len() as u32 * 8) as usize;
-                bytes[bit / 8] ^= 1 << (bit % 8);
-            }
-            let marked = batch.ecn != Ecn::NotCapable && self.rng.chance(self.faults.mark);
-            let ecn = if marked { Ecn::Experienced } else { batch.ecn };
-            if self.rng.chance(self.faults.repeat) {
-                self.send_one(batch, &bytes, ecn)?;
-            }
-            if self.rng.chance(self.faults.reorder) {
-                let overtakers = 1 + self.rng.below(MOST_OVERTAKERS);
-                let SendBatch { to, rail, path, .. } = *batch;
-                self.kept.push(Kept { to, rail, path, ecn, bytes, overtakers });
-            } else {
-                self.send_one(batch, &bytes, ecn)?;
+            let mut arrivals = vec![];
+            self.weather.send(route, datagram, |arrival| arrivals.push(arrival));
+            for arrival in arrivals {
+                self.deliver(arrival)?;
             }
         }
         Ok(Sent::Done)
     }
 
     fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<Arrivals> {
+        self.cuts.suffer();
         self.inner.receive(sink)
     }
 

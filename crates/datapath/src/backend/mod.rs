@@ -6,6 +6,7 @@ mod socket;
 mod sys;
 mod udp;
 mod wake;
+mod weather;
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,9 +16,10 @@ use std::time::Duration;
 use pathweave_units::PathId;
 use pathweave_wire::Ecn;
 
-pub use faulty::{Cuts, Faults, Faulty};
+pub use faulty::{Cuts, Faulty};
 pub use udp::{SourcePorts, UdpBackend, UdpConfig};
 pub use wake::Waker;
+pub use weather::{Arrival, Faults, Happened, Weather};
 
 /// One of the addresses at which a backend is reached, by number: that of a network interface, mostly. A backend that is
 /// reached at one address has rail 0 alone.

@@ -176,3 +176,11 @@ fn every_scheme_stays_valid_on_hosts() {
         }
     }
 }
+
+/// Its own timer gives up after 15 timeouts, here 9 s.
+#[test]
+fn the_timer_of_nics_ends_no_connection_before_the_peer_timeout() {
+    let scheme = for_hosts(find("mrc").unwrap(), &DeviceConfig::loopback(), 16, None, None);
+    let Recovery::Timeouts { retries, .. } = scheme.recovery else { panic!("{:?}", scheme.recovery) };
+    assert_eq!(retries, Recovery::RETRIES_FOR_EVER);
+}

@@ -109,7 +109,7 @@ fn bad_networks_cost_time_and_no_byte() {
         ("duplication", Faults { repeat: 0.1, ..Faults::default() }),
         ("reordering", Faults { reorder: 0.1, ..Faults::default() }),
         ("corruption", Faults { damage: 0.03, ..Faults::default() }),
-        ("everything", Faults { lose: 0.02, repeat: 0.05, reorder: 0.05, damage: 0.02, mark: 0.0 }),
+        ("everything", Faults { lose: 0.02, repeat: 0.05, reorder: 0.05, damage: 0.02, ..Faults::default() }),
     ];
     for (seed, (name, faults)) in (7..).zip(weather) {
         for delivery in [Delivery::Unordered, Delivery::Ordered] {

@@ -7,11 +7,11 @@ use pathweave_transport::{
     Access, Buffer, Endpoint, EndpointConfig, Event, MemoryRegion, Op, PayloadRef, Placement, QpConfig,
     RecvRequest, RetransmissionConfig, Scope, WorkRequest,
 };
-use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
 use pathweave_wire::{Body, Datagram, Segment};
 
-use crate::simulated::{Carrier, DELAY, environment, span};
-use crate::world::{Done, MTU, Order, Request, SCHEME, Setup, Troubles, Verb};
+use crate::simulated::{Carrier, DELAY, environment, scheme, span};
+use crate::world::{Done, Fences, MTU, Order, Request, SCHEME, Setup, Start, Troubles, Verb};
 
 pub(crate) struct Connected {
     endpoint: Endpoint<AnyPolicy>,
@@ -26,6 +26,7 @@ impl Carrier for Connected {
     const VERBS: &'static [Verb] = &Verb::ALL;
     const SHORTEST: usize = 0;
     const ORDER: Order = Order::OfPosting;
+    const FENCES: Fences = Fences::Kept;
     type Transport = Endpoint<AnyPolicy>;
 
     fn open(setup: &Setup, end: usize, number: u64) -> Self {
@@ -39,7 +40,7 @@ impl Carrier for Connected {
     }
 
     fn connect(pair: [&mut Self; 2], setup: &Setup, now: Time, number: u64) {
-        let scheme = (pathweave_policy::find_scheme(SCHEME).expect("a scheme").make)();
+        let scheme = scheme(setup, SCHEME, DELAY * 2);
         let mut rto = RetransmissionConfig {
             max_timeout: Duration::from_ms(100),
             retry_limit: 1,
@@ -92,7 +93,11 @@ impl Carrier for Connected {
         };
         let (local, len) = (Buffer(request.local.start as u64), request.local.len() as u64);
         let work = WorkRequest { wr_id: request.wr_id, op, local, len };
-        self.endpoint.post(now, self.qp, work).expect("posted");
+        match request.start {
+            Start::AtOnce => self.endpoint.post(now, self.qp, work),
+            Start::Fenced => self.endpoint.post_fenced(now, self.qp, work),
+        }
+        .expect("posted");
     }
 
     fn receive(&mut self, wr_id: u64, place: Range<usize>) {
@@ -115,6 +120,10 @@ impl Carrier for Connected {
         if let Body::Data(data) = &segment.body {
             self.near_data = self.near_data.max(data.psn);
         }
+    }
+
+    fn sequence(segment: &Segment) -> PathId {
+        segment.path
     }
 
     fn source(&self, payload: &PayloadRef) -> usize {

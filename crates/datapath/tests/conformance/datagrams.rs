@@ -2,22 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-use pathweave_datapath::backend::{Cuts, Faulty, UdpBackend};
+use pathweave_datapath::backend::{Cuts, Faulty, Happened};
 use pathweave_datapath::rdm::{Peer, RdmConfig, RdmEndpoint};
-use pathweave_datapath::{Opcode, Region, Status, WaitError};
-use pathweave_policy::{AnyPolicy, DatagramConfig, EethPlace};
+use pathweave_datapath::secure::ClusterKey;
+use pathweave_datapath::{DeviceConfig, Opcode, Region, Status, Unprotected, WaitError};
+use pathweave_policy::{AnyPolicy, DatagramConfig, EethPlace, Service};
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdPlacement, RdQp};
 use pathweave_transport::{PayloadRef, Transport};
-use pathweave_units::{Duration as Span, HostId, QpNum, Rng, Time};
+use pathweave_units::{Duration as Span, HostId, PathId, QpNum, Rng, Time};
 use pathweave_wire::{Datagram, Framing, Segment};
 
-use crate::simulated::{Carrier, environment};
+use crate::real::{Loopback, Wires};
+use crate::simulated::{Carrier, environment, scheme};
 use crate::support::{PATIENCE, rdm_loopback};
 use crate::world::{
-    DATAGRAM_SCHEME, Done, End, MTU, Order, PATHS, Request, Setup, Told, Troubles, Verb, World,
+    DATAGRAM_SCHEME, Done, End, Fences, MTU, Order, PATHS, Request, Restarts, Setup, Told, Troubles, Verb,
+    World,
 };
 
 /// What both sides take for the round trip: that of hosts made of software.
@@ -46,10 +50,12 @@ impl<T: Told> Carrier for Datagrams<T> {
     const VERBS: &'static [Verb] = &[Verb::Send];
     const SHORTEST: usize = 1;
     const ORDER: Order = T::ORDER;
+    const FENCES: Fences = Fences::Missing;
     type Transport = RdQp<AnyPolicy>;
 
     fn open(setup: &Setup, end: usize, _number: u64) -> Self {
-        let scheme = (pathweave_policy::find_scheme(DATAGRAM_SCHEME).expect("a scheme").make)();
+        let scheme = scheme(setup, DATAGRAM_SCHEME, RTT);
+        let Service::Datagram(behaviour) = scheme.service else { panic!("no scheme of datagrams") };
         let mut rng = Rng::for_component(setup.seed, "policy", end as u64);
         let (policy, control) = scheme.datagram_policy(&environment(RTT), &mut rng);
         let eeth = EethPlace::OutsideMtu;
@@ -57,7 +63,7 @@ impl<T: Told> Carrier for Datagrams<T> {
             num: peer(end).qp,
             policy,
             control,
-            behaviour: DatagramConfig { eeth, delivery: T::DELIVERY, ..DatagramConfig::default() },
+            behaviour: DatagramConfig { eeth, delivery: T::DELIVERY, ..behaviour },
             mtu_payload: MTU as u16,
             framing: Framing::Pathweave,
             paths: environment(RTT).paths,
@@ -71,7 +77,12 @@ impl<T: Told> Carrier for Datagrams<T> {
     }
 
     fn connect(pair: [&mut Self; 2], _setup: &Setup, now: Time, _number: u64) {
-        pair.into_iter().for_each(|end| end.qp.add_peer(now, end.peer, Span::ZERO));
+        for end in pair {
+            // None is known at first, nor by who has restarted.
+            end.qp.remove_peer(now, end.peer);
+            end.qp.add_peer(now, end.peer, Span::ZERO);
+            (end.sources, end.receives) = Default::default();
+        }
     }
 
     fn transport(&mut self) -> &mut RdQp<AnyPolicy> {
@@ -104,6 +115,10 @@ impl<T: Told> Carrier for Datagrams<T> {
 
     fn arrives(&mut self, _segment: &Segment) {}
 
+    fn sequence(_segment: &Segment) -> PathId {
+        PathId(0)
+    }
+
     fn source(&self, payload: &PayloadRef) -> usize {
         self.sources[&payload.buffer.0].start + payload.offset as usize
     }
@@ -126,39 +141,87 @@ impl<T: Told> Carrier for Datagrams<T> {
 }
 
 /// Two endpoints over loopback, their sockets wrapped in a network that misbehaves.
-pub(crate) struct RealDatagrams<T> {
+pub(crate) struct RealDatagrams<T, W = Loopback> {
+    wires: W,
+    setup: Setup,
     cuts: Cuts,
-    ends: [RdmEndpoint; 2],
+    near: RdmEndpoint,
+    /// `None` while it is down.
+    far: Option<RdmEndpoint>,
     peers: [Peer; 2],
     memory: [Region; 2],
+    opened: u64,
     told: PhantomData<T>,
 }
 
-impl<T: Told> World for RealDatagrams<T> {
+impl<T: Told, W: Wires> RealDatagrams<T, W> {
+    fn endpoint(
+        wires: &W,
+        setup: &Setup,
+        (end, bind): (End, SocketAddr),
+        cuts: &Cuts,
+        number: u64,
+    ) -> RdmEndpoint {
+        let mut config = RdmConfig { delivery: T::DELIVERY, ..rdm_loopback() };
+        config.device = DeviceConfig {
+            bind,
+            unprotected: Unprotected::Anywhere,
+            mtu_payload: W::MTU_PAYLOAD,
+            paths: PATHS,
+            scheme: setup.scheme.unwrap_or(DATAGRAM_SCHEME).into(),
+            protection: setup.protection,
+            key: Some(ClusterKey::from_bytes([7; 32])),
+            peer_timeout: setup.peer_timeout,
+            connect_timeout: PATIENCE,
+            ..config.device
+        };
+        let backend = wires.backend(end, &config.device);
+        let backend = Faulty::new(backend, setup.faults, cuts.clone(), setup.seed + number);
+        RdmEndpoint::with_backend(config, backend).expect("an endpoint")
+    }
+
+    fn end(&self, end: End) -> &RdmEndpoint {
+        match end {
+            End::Near => &self.near,
+            End::Far => self.far.as_ref().expect("it is up"),
+        }
+    }
+}
+
+impl<T: Told, W: Wires> World for RealDatagrams<T, W> {
     const NAME: &'static str = T::NAMES[1];
     const VERBS: &'static [Verb] = Datagrams::<T>::VERBS;
     const SHORTEST: usize = Datagrams::<T>::SHORTEST;
     const ORDER: Order = T::ORDER;
 
     fn open(setup: &Setup) -> Self {
-        let cuts = Cuts::default();
-        let mut config = RdmConfig { delivery: T::DELIVERY, ..rdm_loopback() };
-        (config.device.mtu_payload, config.device.paths) = (MTU as u16, PATHS);
-        (config.device.scheme, config.device.peer_timeout) = (DATAGRAM_SCHEME.into(), setup.peer_timeout);
-        let open = |seed| {
-            let backend = UdpBackend::open(&config.device.udp()).expect("sockets");
-            let backend = Faulty::new(backend, setup.faults, cuts.clone(), seed);
-            RdmEndpoint::with_backend(config.clone(), backend).expect("an endpoint")
-        };
-        let ends = [open(setup.seed), open(setup.seed + 1)];
-        let peers = [0, 1].map(|end: usize| ends[end].insert(ends[1 - end].local_addr()).expect("room"));
-        ends[0].reach(peers[0]).expect("an association");
+        let (cuts, wires) = (Cuts::default(), W::open());
+        let open = |end, number| Self::endpoint(&wires, setup, (end, wires.address(end)), &cuts, number);
+        let (near, far) = (open(End::Near, 0), open(End::Far, 1));
+        let peers =
+            [(&near, &far), (&far, &near)].map(|(end, to)| end.insert(to.local_addr()).expect("room"));
+        near.reach(peers[0]).expect("an association");
         let memory = [0, 1].map(|_| Region::zeroed(setup.memory_bytes).expect("memory"));
-        RealDatagrams { cuts, ends, peers, memory, told: PhantomData }
+        let far = Some(far);
+        RealDatagrams { wires, setup: *setup, cuts, near, far, peers, memory, opened: 2, told: PhantomData }
     }
 
     fn cut(&mut self, paths: u64) {
         self.cuts.set(paths);
+    }
+
+    fn narrow(&mut self, longest: usize) {
+        self.cuts.set_longest(longest);
+    }
+
+    fn stall(&mut self, time: Duration) {
+        self.cuts.stall(time);
+    }
+
+    fn close(self) -> Happened {
+        let RealDatagrams { cuts, near, far, .. } = self;
+        drop((near, far));
+        cuts.happened()
     }
 
     fn pass(&mut self, time: Duration) {
@@ -167,16 +230,16 @@ impl<T: Told> World for RealDatagrams<T> {
 
     fn post(&mut self, end: End, request: &Request) {
         let local = self.memory[end.index()].slice(request.local.clone()).expect("within it");
-        self.ends[end.index()].send(request.wr_id, self.peers[end.index()], local).expect("posted");
+        self.end(end).send(request.wr_id, self.peers[end.index()], local).expect("posted");
     }
 
     fn receive(&mut self, end: End, wr_id: u64, place: Range<usize>) {
         let place = self.memory[end.index()].slice(place).expect("within it");
-        self.ends[end.index()].recv(wr_id, place).expect("posted");
+        self.end(end).recv(wr_id, place).expect("posted");
     }
 
     fn next(&mut self, end: End) -> Option<Done> {
-        match self.ends[end.index()].wait(PATIENCE) {
+        match self.end(end).wait(PATIENCE) {
             Ok(found) => Some(done(found.wr_id, found.status, found.opcode, found.byte_len)),
             Err(WaitError::Timeout(_)) => None,
             Err(error) => panic!("the {end:?} end: {error}"),
@@ -193,8 +256,31 @@ impl<T: Told> World for RealDatagrams<T> {
     }
 
     fn troubles(&mut self) -> Troubles {
-        let stats = self.ends.each_ref().map(|end| end.stats().expect("its loop runs"));
+        let stats = End::BOTH.map(|end| self.end(end).stats().expect("its loop runs"));
         let [near, far] = stats.map(|stats| Troubles::of_datagrams(&stats.counters, stats.refused_datagrams));
         near + far
+    }
+}
+
+impl<T: Told, W: Wires> Restarts for RealDatagrams<T, W> {
+    fn crash_far(&mut self) {
+        // What the endpoint says when it is closed is lost, too.
+        self.cuts.set(u64::MAX);
+    }
+
+    fn revive_far(&mut self) {
+        let address = self.end(End::Far).local_addr();
+        drop(self.far.take());
+        let far = Self::endpoint(&self.wires, &self.setup, (End::Far, address), &self.cuts, self.opened);
+        self.far = Some(far);
+        self.opened += 1;
+        self.memory[1] = Region::zeroed(self.setup.memory_bytes).expect("memory");
+        self.cuts.set(0);
+    }
+
+    fn reconnect(&mut self) {
+        let far = self.far.as_ref().expect("it is up");
+        self.peers[1] = far.insert(self.near.local_addr()).expect("room");
+        far.reach(self.peers[1]).expect("an association");
     }
 }

@@ -16,7 +16,8 @@ use pathweave_datapath::{
 use pathweave_policy::{Service, schemes};
 use pathweave_units::Rng;
 
-use crate::soak::{GROWTH_KIB, draw, median, number, resident_kib};
+use crate::chaos::draw;
+use crate::soak::{GROWTH_KIB, median, number, resident_kib};
 use crate::support::liar::{Guise, Liar, caller, stranger};
 use crate::support::raw::{self, Raw};
 use crate::support::{PATIENCE, done, loopback, pattern, rdm_loopback, region_of};
@@ -262,6 +263,7 @@ fn life(seed: u64, time: Duration, tally: &mut Tally) {
         reorder: draw(&mut rng, &[0.0, 0.01]),
         damage: draw(&mut rng, &[0.0, 0.001]),
         mark: draw(&mut rng, &[0.0, 0.05]),
+        ..Faults::default()
     };
     let context = format!("seed {seed}, {scheme}, {protection}, {faults:?}");
     println!("{context}");

@@ -1,12 +1,14 @@
 //! Conformance: one script, run in simulated time and over real sockets, with the same outcome.
 #![allow(clippy::print_stdout, reason = "a test that fails tells its seed")]
 
+mod chaos;
 mod connections;
 mod datagrams;
 mod liars;
 mod model;
 mod real;
 mod script;
+mod sessions;
 mod simulated;
 mod soak;
 #[path = "../support/mod.rs"]
@@ -91,12 +93,7 @@ fn what_must_be_refused() {
 #[should_panic(expected = "1 bytes at the Far end are wrong")]
 fn a_wrong_byte_is_noticed() {
     use world::{End, Setup, World};
-    let setup = Setup {
-        seed: 1,
-        faults: Default::default(),
-        memory_bytes: 1_000,
-        peer_timeout: std::time::Duration::from_secs(1),
-    };
+    let setup = Setup::new(1, Default::default(), 1_000, std::time::Duration::from_secs(1));
     let mut world = Simulated::<Connected>::open(&setup);
     let mut model = model::Model::new(&mut world, setup.memory_bytes, 1, "a wrong byte".into());
     model.post(&mut world, End::Near, world::Verb::Write, 100, None);

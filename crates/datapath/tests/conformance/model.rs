@@ -6,7 +6,7 @@ use std::ops::Range;
 use pathweave_datapath::{Opcode, Status};
 use pathweave_units::Rng;
 
-use crate::world::{Done, End, Key, Order, Request, Verb, World};
+use crate::world::{Done, End, Key, Order, Request, Start, Verb, World};
 
 /// Bytes between areas, which nothing may touch.
 const GUARD: usize = 13;
@@ -88,8 +88,13 @@ impl Model {
             Some(remote) => remote,
             None => self.area(end.other(), size).start,
         };
+        self.request_between(verb, local, remote)
+    }
+
+    fn request_between(&mut self, verb: Verb, local: Range<usize>, remote: usize) -> Request {
         self.posted += 1;
-        Request { wr_id: self.posted, verb, local, remote, imm: self.rng.next_u64() as u32, key: Key::Right }
+        let imm = self.rng.next_u64() as u32;
+        Request { wr_id: self.posted, verb, local, remote, imm, key: Key::Right, start: Start::AtOnce }
     }
 
     /// Posts a request that must succeed. Returns where its bytes are at the other end.
@@ -101,7 +106,32 @@ impl Model {
         size: usize,
         of: Option<usize>,
     ) -> usize {
+        self.post_at(world, end, (verb, size, Start::AtOnce), of)
+    }
+
+    /// The same, for a request that starts when it is told to.
+    pub(crate) fn post_at<W: World>(
+        &mut self,
+        world: &mut W,
+        end: End,
+        (verb, size, start): (Verb, usize, Start),
+        of: Option<usize>,
+    ) -> usize {
         let request = self.request(end, verb, size, of);
+        self.post_request(world, end, &Request { start, ..request })
+    }
+
+    /// Posts a READ, and behind a fence a request that carries what it has read to another place.
+    pub(crate) fn post_what_is_read<W: World>(&mut self, world: &mut W, end: End, verb: Verb, size: usize) {
+        let read = self.request(end, Verb::Read, size, None);
+        self.post_request(world, end, &read);
+        let place = self.area(end.other(), size).start;
+        let request = self.request_between(verb, read.local, place);
+        self.post_request(world, end, &Request { start: Start::Fenced, ..request });
+    }
+
+    fn post_request<W: World>(&mut self, world: &mut W, end: End, request: &Request) -> usize {
+        let (verb, size) = (request.verb, request.local.len());
         let (local, remote) = (request.local.clone(), request.remote..request.remote + size);
         let (here, there) = (end.index(), end.other().index());
         let opcode = match verb {
@@ -130,7 +160,7 @@ impl Model {
             let bytes = self.memory[here][local].to_vec();
             self.memory[there][remote.clone()].copy_from_slice(&bytes);
         }
-        world.post(end, &request);
+        world.post(end, request);
         remote.start
     }
 
@@ -170,6 +200,11 @@ impl Model {
         self.due_requests[end.index()].len() + self.due_receives[end.index()].len()
     }
 
+    /// Whether `end` waits for a request of its own.
+    pub(crate) fn has_requests(&self, end: End) -> bool {
+        !self.due_requests[end.index()].is_empty()
+    }
+
     /// Waits for one completion at `end`, which must be the next of its kind.
     #[track_caller]
     pub(crate) fn wait<W: World>(&mut self, world: &mut W, end: End) {
@@ -207,6 +242,34 @@ impl Model {
             while self.due(end) > 0 {
                 self.wait(world, end);
             }
+        }
+    }
+
+    /// Waits until everything posted at `end` has ended, though the other end has crashed: what was done before succeeds, and
+    /// no request behind one that has failed. One at most was retried in vain; none if that was an answer to the other end.
+    #[track_caller]
+    pub(crate) fn give_up<W: World>(&mut self, world: &mut W, end: End) {
+        let (index, mut failed, mut retried) = (end.index(), false, 0);
+        while self.due(end) > 0 {
+            // Timers of NICs wait longer and longer.
+            let done = (0..60).find_map(|_| world.next(end));
+            let done = done.unwrap_or_else(|| panic!("{}: it does not end after a crash", self.context));
+            let is_receive = done.wr_id & RECEIVE != 0;
+            let due = if is_receive { &mut self.due_receives[index] } else { &mut self.due_requests[index] };
+            let expected = due.pop_front();
+            let may_be = match done.status {
+                Status::Success => is_receive || !failed,
+                Status::RetryExceeded => !is_receive,
+                Status::Flushed => true,
+                _ => false,
+            };
+            failed |= !is_receive && done.status != Status::Success;
+            retried += u64::from(done.status == Status::RetryExceeded);
+            assert!(
+                may_be && retried <= 1 && expected.is_some_and(|expected| expected.wr_id == done.wr_id),
+                "{}: {done:?} instead of {expected:?} after a crash",
+                self.context
+            );
         }
     }
 

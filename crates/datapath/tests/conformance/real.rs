@@ -1,16 +1,20 @@
 //! The real side: two devices, over loopback unless said otherwise, their backends wrapped in a network that misbehaves.
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::time::Duration;
 
-use pathweave_datapath::backend::{Backend, Cuts, Faulty, UdpBackend};
+use pathweave_datapath::backend::{Backend, Cuts, Faulty, Happened, UdpBackend};
+use pathweave_datapath::secure::ClusterKey;
 use pathweave_datapath::{
-    Access, Connection, Device, DeviceConfig, Listener, Region, Registration, Status, Unprotected, WaitError,
+    Access, Connection, Device, DeviceConfig, Listener, Region, Registration, Status, Uncontrolled,
+    Unprotected, WaitError,
 };
 
 use crate::support::{PATIENCE, loopback};
-use crate::world::{Done, End, Key, MTU, PATHS, Request, Restarts, SCHEME, Setup, Troubles, Verb, World};
+use crate::world::{
+    Done, End, Fences, Key, MTU, PATHS, Request, Restarts, SCHEME, Setup, Start, Troubles, Verb, World,
+};
 
 /// Where both ends are, and what carries packets between them.
 pub(crate) trait Wires: Sync {
@@ -48,6 +52,27 @@ impl Wires for Loopback {
     }
 }
 
+/// The same over IPv6.
+pub(crate) struct Loopback6;
+
+impl Wires for Loopback6 {
+    const NAME: &'static str = "real, IPv6";
+    const MTU_PAYLOAD: u16 = MTU as u16;
+
+    fn open() -> Self {
+        Loopback6
+    }
+    fn address(&self, _end: End) -> SocketAddr {
+        (Ipv6Addr::LOCALHOST, 0).into()
+    }
+    fn at<T: Send>(&self, _end: End, work: impl FnOnce() -> T + Send) -> T {
+        work()
+    }
+    fn backend(&self, end: End, config: &DeviceConfig) -> Box<dyn Backend> {
+        Loopback.backend(end, config)
+    }
+}
+
 struct Host {
     // Dropped in this order.
     connection: Option<Connection>,
@@ -79,7 +104,10 @@ fn open<W: Wires>(
         unprotected: Unprotected::Anywhere,
         mtu_payload: W::MTU_PAYLOAD,
         paths: PATHS,
-        scheme: SCHEME.into(),
+        scheme: setup.scheme.unwrap_or(SCHEME).into(),
+        uncontrolled: Uncontrolled::All,
+        protection: setup.protection,
+        key: Some(ClusterKey::from_bytes([7; 32])),
         peer_timeout: setup.peer_timeout,
         keepalive: setup.peer_timeout / 4,
         connect_timeout: PATIENCE,
@@ -118,6 +146,7 @@ impl<W: Wires> Real<W> {
 
 impl<W: Wires> World for Real<W> {
     const NAME: &'static str = W::NAME;
+    const FENCES: Fences = Fences::Kept;
 
     fn open(setup: &Setup) -> Self {
         let (cuts, wires) = (Cuts::default(), W::open());
@@ -132,6 +161,20 @@ impl<W: Wires> World for Real<W> {
         self.cuts.set(paths);
     }
 
+    fn narrow(&mut self, longest: usize) {
+        self.cuts.set_longest(longest);
+    }
+
+    fn stall(&mut self, time: Duration) {
+        self.cuts.stall(time);
+    }
+
+    fn close(self) -> Happened {
+        let Real { cuts, near, far, .. } = self;
+        drop((near, far));
+        cuts.happened()
+    }
+
     fn pass(&mut self, time: Duration) {
         std::thread::sleep(time);
     }
@@ -144,12 +187,18 @@ impl<W: Wires> World for Real<W> {
             there.rkey ^= 1 << 20;
         }
         let connection = self.connection(end);
-        match verb {
-            Verb::Send => connection.send(wr_id, local),
-            Verb::SendImm => connection.send_imm(wr_id, local, imm),
-            Verb::Write => connection.write(wr_id, local, there),
-            Verb::WriteImm => connection.write_imm(wr_id, local, there, imm),
-            Verb::Read => connection.read(wr_id, local, there),
+        let fenced = connection.fenced();
+        match (request.start, verb) {
+            (Start::AtOnce, Verb::Send) => connection.send(wr_id, local),
+            (Start::AtOnce, Verb::SendImm) => connection.send_imm(wr_id, local, imm),
+            (Start::AtOnce, Verb::Write) => connection.write(wr_id, local, there),
+            (Start::AtOnce, Verb::WriteImm) => connection.write_imm(wr_id, local, there, imm),
+            (Start::AtOnce, Verb::Read) => connection.read(wr_id, local, there),
+            (Start::Fenced, Verb::Send) => fenced.send(wr_id, local),
+            (Start::Fenced, Verb::SendImm) => fenced.send_imm(wr_id, local, imm),
+            (Start::Fenced, Verb::Write) => fenced.write(wr_id, local, there),
+            (Start::Fenced, Verb::WriteImm) => fenced.write_imm(wr_id, local, there, imm),
+            (Start::Fenced, Verb::Read) => fenced.read(wr_id, local, there),
         }
         .expect("posted");
     }

@@ -38,7 +38,16 @@ pub(crate) struct Weather {
     proof: Proof,
 }
 
-const CALM: Faults = Faults { lose: 0.0, repeat: 0.0, reorder: 0.0, damage: 0.0, mark: 0.0 };
+const CALM: Faults = Faults {
+    lose: 0.0,
+    repeat: 0.0,
+    reorder: 0.0,
+    damage: 0.0,
+    cut_short: 0.0,
+    replay: 0.0,
+    stray: 0.0,
+    mark: 0.0,
+};
 
 /// All networks of the script.
 pub(crate) const WEATHER: [Weather; 8] = [
@@ -69,7 +78,7 @@ pub(crate) const WEATHER: [Weather; 8] = [
     },
     Weather {
         name: "everything",
-        faults: Faults { lose: 0.01, repeat: 0.02, reorder: 0.05, damage: 0.01, mark: 0.1 },
+        faults: Faults { lose: 0.01, repeat: 0.02, reorder: 0.05, damage: 0.01, mark: 0.1, ..CALM },
         cut: Cut::Nothing,
         proof: |troubles| troubles.refused > 0 && troubles.retransmitted > 0 && troubles.duplicates > 0,
     },
@@ -90,7 +99,7 @@ pub(crate) const WEATHER: [Weather; 8] = [
 /// Every verb of a service with every size in some weather: one at a time, then all at once and both ways.
 pub(crate) fn verbs_and_sizes<W: World>(weather: &Weather, seed: u64) -> Transcript {
     let Weather { name, faults, cut, proof } = *weather;
-    let mut world = W::open(&Setup { seed, faults, memory_bytes: MEMORY_BYTES, peer_timeout: PATIENT });
+    let mut world = W::open(&Setup::new(seed, faults, MEMORY_BYTES, PATIENT));
     let mut model = Model::new(&mut world, MEMORY_BYTES, seed, name.into());
     let sizes = SIZES.into_iter().filter(|size| *size >= W::SHORTEST);
     for size in sizes.clone() {
@@ -141,7 +150,7 @@ pub(crate) fn verbs_and_sizes<W: World>(weather: &Weather, seed: u64) -> Transcr
 /// out before the next.
 pub(crate) fn shared_bytes<W: World>(weather: &Weather, seed: u64) -> Transcript {
     let faults = weather.faults;
-    let mut world = W::open(&Setup { seed, faults, memory_bytes: MEMORY_BYTES, peer_timeout: PATIENT });
+    let mut world = W::open(&Setup::new(seed, faults, MEMORY_BYTES, PATIENT));
     let mut model = Model::new(&mut world, MEMORY_BYTES, seed, format!("{}, shared bytes", weather.name));
     let shared = End::BOTH.map(|end| model.shared(end, SHARED_BYTES));
     for _ in 0..80 {
@@ -164,7 +173,7 @@ pub(crate) fn shared_bytes<W: World>(weather: &Weather, seed: u64) -> Transcript
 pub(crate) fn peer_restart<W: Restarts>(seed: u64) -> Transcript {
     let size = 200_000;
     let (memory_bytes, peer_timeout) = (8 * size, Duration::from_millis(800));
-    let mut world = W::open(&Setup { seed, faults: CALM, memory_bytes, peer_timeout });
+    let mut world = W::open(&Setup::new(seed, CALM, memory_bytes, peer_timeout));
     let mut model = Model::new(&mut world, memory_bytes, seed, "peer restart".into());
     for verb in Verb::ALL {
         model.post(&mut world, End::Near, verb, size / 2, None);
@@ -198,8 +207,7 @@ pub(crate) fn peer_restart<W: Restarts>(seed: u64) -> Transcript {
 /// What the other end must refuse, each on a connection of its own, and touch no byte for.
 pub(crate) fn refusals<W: Restarts>(seed: u64) -> Transcript {
     let memory_bytes = 1 << 16;
-    let setup = Setup { seed, faults: CALM, memory_bytes, peer_timeout: PATIENT };
-    let mut world = W::open(&setup);
+    let mut world = W::open(&Setup::new(seed, CALM, memory_bytes, PATIENT));
     let mut model = Model::new(&mut world, memory_bytes, seed, "refusals".into());
     for (verb, size) in [(Verb::Write, 1), (Verb::WriteImm, MTU), (Verb::Read, MTU + 1)] {
         for (key, remote) in [(Key::Wrong, 0), (Key::Right, memory_bytes - size + 1)] {

@@ -4,18 +4,23 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use pathweave_policy::{Leg, PolicyEnv};
+use pathweave_datapath::backend::{Arrival, Happened, Weather};
+use pathweave_datapath::secure::Session;
+use pathweave_policy::{Adapt, HostEnv, Leg, PolicyEnv, Recovery, Scheme};
 use pathweave_transport::rd::SideMessage;
 use pathweave_transport::{Gate, PayloadRef, Transmit, Transport};
-use pathweave_units::{Duration, HostId, Rate, Rng, Time};
-use pathweave_wire::{Datagram, DatagramLayout, Segment, datagram_crc, emit_datagram_header};
+use pathweave_units::{Duration, HostId, PathId, Rate, Rng, Time};
+use pathweave_wire::{Datagram, DatagramLayout, Segment, emit_datagram_header};
 
-use crate::world::{Done, End, Key, MTU, Order, PATHS, Request, Restarts, Setup, Troubles, Verb, World};
+use crate::sessions::{open, seal, sessions, shifted};
+use crate::world::{
+    Done, End, Fences, Hosts, Key, MTU, Order, PATHS, Request, Restarts, Setup, Troubles, Verb, World,
+};
 
 /// From one end to the other.
 pub(crate) const DELAY: Duration = Duration::from_us(5);
-/// A packet that is reordered comes up to so much later.
-const LATE: Duration = Duration::from_us(20);
+/// Packets that wait for an end that stands still, at most: what a socket's buffer holds.
+const BUFFER: usize = 200;
 /// No request takes so long.
 const PATIENCE: Duration = Duration::from_ms(60_000);
 const LINE_RATE: Rate = Rate::from_gbps(100);
@@ -28,6 +33,7 @@ pub(crate) trait Carrier: Sized {
     const VERBS: &'static [Verb];
     const SHORTEST: usize;
     const ORDER: Order;
+    const FENCES: Fences;
     type Transport: Transport;
 
     /// The `number`th that is made, for an end.
@@ -46,6 +52,8 @@ pub(crate) trait Carrier: Sized {
     fn near(&mut self, datagram: &Datagram<'_>) -> Option<u64>;
     /// A packet arrives.
     fn arrives(&mut self, segment: &Segment);
+    /// The sequence of protected packets that a packet is one of.
+    fn sequence(segment: &Segment) -> PathId;
     /// Where the bytes of a packet are in the memory that sends it.
     fn source(&self, payload: &PayloadRef) -> usize;
     /// Where they go.
@@ -58,13 +66,25 @@ struct Host<C> {
     memory: Vec<u8>,
     done: VecDeque<Done>,
     port_free_at: Time,
-    /// Datagrams that were damaged.
+    /// `None` before it is connected.
+    session: Option<Session>,
+    /// Datagrams that are none of the connection.
     refused: u64,
+    stands_still_until: Time,
+    /// Packets that have come while it stood still.
+    waiting: usize,
 }
 
 enum Flying {
-    Packet { bytes: Vec<u8>, ce: bool },
+    Packet { bytes: Vec<u8>, marked: bool },
     Side(SideMessage),
+}
+
+/// Whether switches may mark a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Markable {
+    Yes,
+    No,
 }
 
 /// Two ends in simulated time.
@@ -76,6 +96,9 @@ pub(crate) struct Simulated<C> {
     wire: BTreeMap<(Time, u64), (usize, Flying)>,
     sent: u64,
     cut: u64,
+    longest: usize,
+    /// To whom a packet goes, and whether it may be marked.
+    weather: Weather<(usize, Markable)>,
     rng: Rng,
     /// Endpoints made so far.
     made: u64,
@@ -91,8 +114,36 @@ fn host<C: Carrier>(setup: &Setup, end: usize, number: u64) -> Host<C> {
         memory: vec![0; setup.memory_bytes],
         done: VecDeque::new(),
         port_free_at: Time::ZERO,
+        session: None,
         refused: 0,
+        stands_still_until: Time::ZERO,
+        waiting: 0,
     }
+}
+
+/// The scheme that a world is opened with, or another one.
+pub(crate) fn scheme(setup: &Setup, otherwise: &str, base_rtt: Duration) -> Scheme {
+    let name = setup.scheme.unwrap_or(otherwise);
+    let mut scheme = (pathweave_policy::find_scheme(name).expect("a scheme").make)();
+    if let Recovery::Timeouts { retries, .. } = &mut scheme.recovery {
+        // Longer than any silence here, but not for ever: no device watches over a peer that is gone.
+        *retries = 24;
+    }
+    if setup.hosts == Hosts::Software {
+        let host = HostEnv {
+            line_rate: LINE_RATE,
+            network_rtt: base_rtt,
+            host_delay: Duration::ZERO,
+            base_rtt,
+            held_bdps: 1.0,
+            batch_packets: 1,
+        };
+        scheme.policy.adapt_to_host(&host);
+        if let Some(credit) = &mut scheme.credit {
+            credit.adapt_to_host(&host);
+        }
+    }
+    scheme
 }
 
 /// What a policy is told of the network.
@@ -112,6 +163,10 @@ impl<C: Carrier> Simulated<C> {
     fn connect(&mut self) {
         let [near, far] = &mut self.hosts;
         (near.done, far.done) = Default::default();
+        let [of_near, of_far] = sessions(&self.setup, self.made, self.now);
+        (near.session, far.session) = (Some(of_near), Some(of_far));
+        // What was on its way there went with its channel; packets do not.
+        self.wire.retain(|_, (_, what)| matches!(what, Flying::Packet { .. }));
         C::connect([&mut near.carrier, &mut far.carrier], &self.setup, self.now, self.made);
         self.made += 2;
     }
@@ -121,42 +176,42 @@ impl<C: Carrier> Simulated<C> {
         self.sent += 1;
     }
 
-    /// The bytes of a packet, as a datagram without protection has them.
-    fn frame(host: &Host<C>, packet: &Transmit) -> Vec<u8> {
-        let layout = DatagramLayout::for_segment(&packet.segment);
-        let mut bytes = vec![0; layout.len()];
-        emit_datagram_header(&packet.segment, &mut bytes).expect("only what can be written is made");
-        if let Some(payload) = &packet.payload {
-            let start = host.carrier.source(payload);
-            bytes[layout.header_len..][..layout.payload_len]
-                .copy_from_slice(&host.memory[start..start + usize::from(payload.len)]);
-        }
-        bytes.extend(datagram_crc(&bytes).to_le_bytes());
-        bytes
+    /// The bytes of a packet, as a datagram has them.
+    fn frame(host: &mut Host<C>, packet: &Transmit, first_psn: u64) -> Vec<u8> {
+        let segment = shifted(packet.segment, first_psn);
+        let layout = DatagramLayout::for_segment(&segment);
+        let source = packet.payload.as_ref().map(|payload| host.carrier.source(payload));
+        let Host { session, memory, .. } = host;
+        let session = session.as_mut().expect("it is connected");
+        seal(session, C::sequence(&segment), layout.len(), |bytes| {
+            emit_datagram_header(&segment, bytes).expect("only what can be written is made");
+            if let Some(start) = source {
+                bytes[layout.header_len..][..layout.payload_len]
+                    .copy_from_slice(&memory[start..start + layout.payload_len]);
+            }
+        })
     }
 
     /// A packet leaves; the network does what it does.
-    fn launch(&mut self, to: usize, segment: &Segment, mut bytes: Vec<u8>, ecn_capable: bool) {
-        let faults = self.setup.faults;
-        if self.cut >> (segment.path.0 % 64) & 1 == 1 || self.rng.chance(faults.lose) {
+    fn launch(&mut self, to: usize, path: PathId, bytes: &[u8], markable: Markable) {
+        if self.cut >> (path.0 % 64) & 1 == 1 || bytes.len() > self.longest {
             return;
         }
-        if self.rng.chance(faults.damage) {
-            let bit = self.rng.below(bytes.len() as u32 * 8) as usize;
-            bytes[bit / 8] ^= 1 << (bit % 8);
-        }
-        let ce = ecn_capable && self.rng.chance(faults.mark);
-        let copies = 1 + usize::from(self.rng.chance(faults.repeat));
-        for _ in 0..copies {
-            let late = if self.rng.chance(faults.reorder) { self.rng.unit_f64() } else { 0.0 };
-            let delay = DELAY + Duration::from_ps((LATE.as_ps() as f64 * late) as u64);
-            self.put(delay, to, Flying::Packet { bytes: bytes.clone(), ce });
+        let mut arrivals = vec![];
+        self.weather.send((to, markable), bytes, |arrival| arrivals.push(arrival));
+        for Arrival { way: (to, markable), bytes, late, marked, .. } in arrivals {
+            let marked = marked && markable == Markable::Yes;
+            let late = (span(self.setup.latest).as_ps() as f64 * late) as u64;
+            self.put(DELAY + Duration::from_ps(late), to, Flying::Packet { bytes, marked });
         }
     }
 
     /// Drains every output of both ends.
     fn drain(&mut self) {
         for from in 0..2 {
+            if self.hosts[from].stands_still_until > self.now {
+                continue;
+            }
             loop {
                 let host = &mut self.hosts[from];
                 let gate = if host.port_free_at <= self.now { Gate::OPEN } else { Gate::CONTROL };
@@ -165,8 +220,9 @@ impl<C: Carrier> Simulated<C> {
                     host.port_free_at = self.now + LINE_RATE.time_for(u64::from(packet.wire_bytes));
                 }
                 host.carrier.leaves(&packet.segment);
-                let bytes = Self::frame(host, &packet);
-                self.launch(1 - from, &packet.segment, bytes, packet.ecn_capable);
+                let bytes = Self::frame(host, &packet, self.setup.first_psn);
+                let markable = if packet.ecn_capable { Markable::Yes } else { Markable::No };
+                self.launch(1 - from, packet.segment.path, &bytes, markable);
             }
             while let Some((_, message)) = self.hosts[from].carrier.transport().poll_side() {
                 self.put(DELAY * 3, 1 - from, Flying::Side(message));
@@ -179,21 +235,34 @@ impl<C: Carrier> Simulated<C> {
     }
 
     fn land(&mut self, to: usize, what: Flying) {
-        let (now, from, host) = (self.now, HostId(1 - to as u32), &mut self.hosts[to]);
-        let (bytes, ce) = match what {
-            Flying::Packet { bytes, ce } => (bytes, ce),
-            Flying::Side(message) => return host.carrier.transport().on_side(now, from, &message),
-        };
-        let (content, crc) = bytes.split_last_chunk::<4>().expect("as it was framed");
-        if datagram_crc(content) != u32::from_le_bytes(*crc) {
-            host.refused += 1;
+        let (now, from, first_psn) = (self.now, HostId(1 - to as u32), self.setup.first_psn);
+        let host = &mut self.hosts[to];
+        if host.stands_still_until > now {
+            if matches!(what, Flying::Packet { .. }) {
+                host.waiting += 1;
+            }
+            let (has_room, time) = (host.waiting <= BUFFER, host.stands_still_until - now);
+            if has_room {
+                self.put(time, to, what);
+            }
             return;
         }
+        host.waiting = 0;
+        let (mut bytes, marked) = match what {
+            Flying::Packet { bytes, marked } => (bytes, marked),
+            Flying::Side(message) => return host.carrier.transport().on_side(now, from, &message),
+        };
+        // Who has just restarted knows nobody.
+        let content = host.session.as_mut().and_then(|session| open(session, now, &mut bytes));
+        let Some(content) = content else {
+            host.refused += 1;
+            return;
+        };
         let datagram = Datagram::parse(content).expect("what is intact can be read");
         let Some(near) = host.carrier.near(&datagram) else { return };
-        let segment = datagram.segment(near);
+        let segment = shifted(datagram.segment(near + first_psn), first_psn.wrapping_neg());
         host.carrier.arrives(&segment);
-        if let Some(placement) = host.carrier.transport().on_packet(now, from, &segment, ce) {
+        if let Some(placement) = host.carrier.transport().on_packet(now, from, &segment, marked) {
             let (payload, start) = (datagram.payload(), host.carrier.destination(&placement));
             host.memory[start..start + payload.len()].copy_from_slice(payload);
         }
@@ -206,6 +275,9 @@ impl<C: Carrier> Simulated<C> {
         let now = self.now;
         let hosts = self.hosts.iter_mut();
         let others = hosts.flat_map(|host| {
+            if host.stands_still_until > now {
+                return [Some(host.stands_still_until), None];
+            }
             let transport = host.carrier.transport();
             let port = Some(host.port_free_at).filter(|&at| at > now && transport.has_ready_data());
             [transport.poll_timer(), port]
@@ -213,7 +285,7 @@ impl<C: Carrier> Simulated<C> {
         let next = arrival.into_iter().chain(others.flatten()).min();
         let Some(next) = next.filter(|&at| at <= limit) else { return false };
         self.now = self.now.max(next);
-        for host in &mut self.hosts {
+        for host in self.hosts.iter_mut().filter(|host| host.stands_still_until <= self.now) {
             host.carrier.transport().on_timer(self.now);
         }
         self.drain();
@@ -231,6 +303,7 @@ impl<C: Carrier> World for Simulated<C> {
     const VERBS: &'static [Verb] = C::VERBS;
     const SHORTEST: usize = C::SHORTEST;
     const ORDER: Order = C::ORDER;
+    const FENCES: Fences = C::FENCES;
 
     fn open(setup: &Setup) -> Self {
         let hosts = [host(setup, 0, 0), host(setup, 1, 1)];
@@ -241,6 +314,8 @@ impl<C: Carrier> World for Simulated<C> {
             wire: BTreeMap::new(),
             sent: 0,
             cut: 0,
+            longest: usize::MAX,
+            weather: Weather::new(setup.faults, setup.seed),
             rng: Rng::for_component(setup.seed, "channel", 0),
             made: 2,
         };
@@ -253,6 +328,19 @@ impl<C: Carrier> World for Simulated<C> {
         self.drain();
         self.pass(std::time::Duration::from_micros(20));
         self.cut = paths;
+    }
+
+    fn narrow(&mut self, longest: usize) {
+        self.longest = longest;
+    }
+
+    fn stall(&mut self, time: std::time::Duration) {
+        let end = self.rng.below(2) as usize;
+        self.hosts[end].stands_still_until = self.now + span(time);
+    }
+
+    fn close(self) -> Happened {
+        self.weather.happened()
     }
 
     fn pass(&mut self, time: std::time::Duration) {

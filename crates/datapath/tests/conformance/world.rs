@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use pathweave_datapath::backend::Faults;
+use pathweave_datapath::backend::{Faults, Happened};
 use pathweave_datapath::rdm::{Delivery, RdCounters};
+use pathweave_datapath::secure::{Protection, Rotation};
 use pathweave_datapath::{Counters, Opcode, Status};
 
 /// Payload of a full packet, in bytes.
@@ -67,6 +68,15 @@ pub(crate) struct Request {
     pub(crate) remote: usize,
     pub(crate) imm: u32,
     pub(crate) key: Key,
+    pub(crate) start: Start,
+}
+
+/// When a request starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    AtOnce,
+    /// When all requests before it are complete.
+    Fenced,
 }
 
 /// A completion, without what differs between sides: their numbers for connections.
@@ -89,6 +99,44 @@ pub(crate) struct Setup {
     pub(crate) memory_bytes: usize,
     /// How long the other end may be silent.
     pub(crate) peer_timeout: Duration,
+    pub(crate) protection: Protection,
+    /// `None`: [`SCHEME`] or [`DATAGRAM_SCHEME`].
+    pub(crate) scheme: Option<&'static str>,
+    /// Of the simulated side: for which hosts the scheme is set up.
+    pub(crate) hosts: Hosts,
+    /// Of the simulated side: how much later a packet comes that is late.
+    pub(crate) latest: Duration,
+    /// Of the simulated side: packets of a direction before its keys change.
+    pub(crate) packets_a_key: u64,
+    /// Of the simulated side: PSN of the first packet on the wire.
+    pub(crate) first_psn: u64,
+}
+
+/// For which hosts a scheme is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hosts {
+    /// Those of the simulator, which take no time.
+    Simulated,
+    /// Those that are made of software.
+    Software,
+}
+
+impl Setup {
+    /// The scheme of the script, unprotected.
+    pub(crate) fn new(seed: u64, faults: Faults, memory_bytes: usize, peer_timeout: Duration) -> Self {
+        Setup {
+            seed,
+            faults,
+            memory_bytes,
+            peer_timeout,
+            protection: Protection::Insecure,
+            scheme: None,
+            hosts: Hosts::Simulated,
+            latest: Duration::from_micros(20),
+            packets_a_key: Rotation::default().packets,
+            first_psn: 0,
+        }
+    }
 }
 
 /// A side. Everything panics that cannot go wrong in what the script does.
@@ -100,11 +148,17 @@ pub(crate) trait World: Sized {
     const SHORTEST: usize = 0;
     /// Whether completions come in the order of posting.
     const ORDER: Order = Order::OfPosting;
+    /// Whether requests can wait for those before them.
+    const FENCES: Fences = Fences::Missing;
 
     /// Two ends, connected; their memory is zero.
     fn open(setup: &Setup) -> Self;
     /// Cuts exactly the paths whose bits are set, both ways.
     fn cut(&mut self, paths: u64);
+    /// Loses packets of more bytes; `usize::MAX` are none.
+    fn narrow(&mut self, longest: usize);
+    /// One of the ends stands still, while what comes waits for it.
+    fn stall(&mut self, time: Duration);
     /// Lets time go by.
     fn pass(&mut self, time: Duration);
     /// Posts a request at `end`.
@@ -119,6 +173,8 @@ pub(crate) trait World: Sized {
     fn memory(&self, end: End) -> Vec<u8>;
     /// What the network has done to both ends so far.
     fn troubles(&mut self) -> Troubles;
+    /// Ends the world. What happened to all packets in it.
+    fn close(self) -> Happened;
     /// What both ends know of each other, for a completion that should not have come.
     fn state(&mut self) -> String {
         String::new()
@@ -133,6 +189,13 @@ pub(crate) trait Restarts: World {
     fn revive_far(&mut self);
     /// A new connection in the place of the old one.
     fn reconnect(&mut self);
+}
+
+/// Whether requests can wait for those before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fences {
+    Missing,
+    Kept,
 }
 
 /// The order in which completions come.

@@ -25,11 +25,12 @@ pub(super) enum Known {
 impl<P: Policy> Qp<P> {
     /// Finds the rings of a new queue pair.
     pub(super) fn join_rings(&mut self, recovery: Recovery, common: &mut Common) {
+        let longest = self.send.rto_config().max_timeout;
         if let (Recovery::PathOrder { scope, rto, rto_min, rto_slack, .. }, Some(sender)) =
             (recovery, self.send.recovery.path_order())
         {
             let rings = common.make_rings();
-            let rule = Patience { rto, min: rto_min, slack: rto_slack };
+            let rule = Patience { rto, min: rto_min, slack: rto_slack, longest: longest.max(rto_min) };
             sender.group = rings.join(scope, self.peer, rule);
         }
     }

@@ -56,6 +56,9 @@ pub(crate) struct Patience {
     pub(crate) rto: PathRto,
     pub(crate) min: Duration,
     pub(crate) slack: Duration,
+    /// The most that follows from one measurement, and no less than `min`. An end that stood still has packets measure its
+    /// pause.
+    pub(crate) longest: Duration,
 }
 
 /// A transmission.
@@ -91,7 +94,7 @@ struct Ring {
     /// Of the newest acknowledgement; none yet.
     measured: Option<(Duration, i64)>,
     shortest_rtt: Duration,
-    /// Timeouts in a row.
+    /// Timeouts since something was measured.
     timeouts: u32,
     /// When the timer will look at this ring; entries for other instants are of rings that were here before.
     armed: Option<Time>,
@@ -121,8 +124,7 @@ impl Ring {
                 (rtt + queued + rule.slack).max(rule.min)
             }
         };
-        // Delays are as the other end says.
-        Duration::from_ps(once.as_ps().saturating_mul(1 << self.timeouts))
+        once.min(rule.longest) * (1 << self.timeouts)
     }
 
     /// When the path has been silent for too long, if nothing is heard; from the first packet outstanding, or from the
@@ -257,8 +259,9 @@ impl Rings {
         }
         ring.measured = Some((heard.rtt, heard.one_way_ps));
         ring.shortest_rtt = ring.shortest_rtt.min(heard.rtt);
+        // The path answers, though perhaps too late for the timer.
+        ring.timeouts = 0;
         if let Some(index) = index {
-            ring.timeouts = 0;
             let before = ring.outstanding.drain(..=index).take(index);
             self.suspects.extend(before.map(|of| Suspect { of, kind: FeedbackKind::Lost }));
         }
@@ -322,8 +325,12 @@ impl Rings {
 mod tests {
     use super::*;
 
-    const RULE: Patience =
-        Patience { rto: PathRto::Guarded, min: Duration::from_us(100), slack: Duration::from_us(1) };
+    const RULE: Patience = Patience {
+        rto: PathRto::Guarded,
+        min: Duration::from_us(100),
+        slack: Duration::from_us(1),
+        longest: Duration::from_ms(1),
+    };
     const A: PathId = PathId(0);
 
     fn of(psn: u64) -> Transmission {
@@ -387,6 +394,27 @@ mod tests {
         assert_eq!(suspects(&mut rings), [(3, Timeout), (4, Timeout)]);
         rings.heard(Time::from_us(130), group, A, &heard(4), Echo::First);
         assert_eq!((suspects(&mut rings).len(), rings.next_timer()), (0, None));
+    }
+
+    /// All of a path timed out while the other end stood still for a second. Its acknowledgements come after that, of packets that
+    /// were given up.
+    #[test]
+    fn the_pause_of_an_end_is_not_waited_for_again() {
+        for rto in [PathRto::Guarded, PathRto::Published] {
+            let mut rings = Rings::new();
+            let group = rings.join(RingScope::Host, HostId(1), Patience { rto, ..RULE });
+            for psn in 1..=5 {
+                rings.sent(group, A, of(psn));
+                let timeout = rings.next_timer().expect("armed");
+                rings.expire(timeout, |_| true);
+            }
+            let now = Time::from_us(1_000_000);
+            let late = Heard { rtt: Duration::from_us(999_999), one_way_ps: 999_990_000_000, ..heard(1) };
+            rings.heard(now, group, A, &late, Echo::First);
+            suspects(&mut rings);
+            rings.sent(group, A, of(1_000_001));
+            assert_eq!(rings.next_timer(), Some(Time::from_us(1_001_001)), "{rto:?}");
+        }
     }
 
     #[test]

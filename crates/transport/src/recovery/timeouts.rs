@@ -11,9 +11,6 @@ use super::selective_repeat;
 use crate::config::RetransmissionConfig;
 use crate::send::flight::{Flight, Slot};
 
-/// Retries that stand for any number.
-const FOR_EVER: u8 = 25;
-
 /// The interval, and the steps up to the largest exponent.
 const UNIT: Duration = Duration::from_ns(1_024);
 const MOST_EXPONENT: u32 = 24;
@@ -46,7 +43,7 @@ pub(crate) fn timer(
         timeout: UNIT * (1 << exponent.min(MOST_EXPONENT)),
         max_timeout: UNIT * (1 << MOST_EXPONENT),
         backoff: 2,
-        retry_limit: if retries >= FOR_EVER { u32::MAX } else { u32::from(retries) },
+        retry_limit: if retries >= Recovery::RETRIES_FOR_EVER { u32::MAX } else { u32::from(retries) },
     }
 }
 

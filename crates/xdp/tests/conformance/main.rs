@@ -13,6 +13,8 @@ mod net;
 mod real;
 #[path = "../../../datapath/tests/conformance/script.rs"]
 mod script;
+#[path = "../../../datapath/tests/conformance/sessions.rs"]
+mod sessions;
 #[path = "../../../datapath/tests/conformance/simulated.rs"]
 mod simulated;
 #[path = "../../../datapath/tests/support/mod.rs"]
