@@ -143,26 +143,18 @@ impl Buffers {
         });
     }
 
-    /// Copies between a piece and memory of a peer on this host.
+    /// Copies memory of a peer on this host to a piece.
     ///
     /// # Errors
     /// The kernel's.
-    pub(crate) fn copy(&self, lane: &Lane, way: Direction, piece: Piece, address: u64) -> io::Result<()> {
+    pub(crate) fn copy(&self, lane: &Lane, into: Piece, address: u64) -> io::Result<()> {
         let mut spans = Vec::new();
-        let mut result = Ok(());
-        self.spans(piece, |_, part| match (part, way) {
-            (Part::Lent(span), _) => spans.push(span),
-            (Part::Owned(bytes), Direction::ToPeer) => result = memory::write_bytes(lane, bytes, address),
+        self.spans(into, |_, part| match part {
+            Part::Lent(span) => spans.push(span),
             // Copies of ours are only ever sent.
-            (Part::Owned(_), Direction::FromPeer) => result = Err(io::ErrorKind::InvalidInput.into()),
+            Part::Owned(_) => {}
         });
-        if !spans.is_empty() {
-            result = match way {
-                Direction::FromPeer => memory::read(lane, &spans, address),
-                Direction::ToPeer => memory::write(lane, &spans, address),
-            };
-        }
-        result
+        memory::read(lane, &spans, address)
     }
 
     fn insert(&mut self, stored: Stored) -> Buffer {
@@ -264,6 +256,13 @@ impl Buffers {
             left -= here;
         }
         Slices::of(slices).ok()
+    }
+
+    /// Where the first byte of a piece is, if the others follow it.
+    pub(crate) fn start_of_one(&self, piece: Piece) -> Option<u64> {
+        let mut parts = 0;
+        self.spans(piece, |_, _| parts += 1);
+        self.start(piece).filter(|_| parts == 1)
     }
 
     /// Where the first byte of a piece is.
