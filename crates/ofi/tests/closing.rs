@@ -16,6 +16,7 @@ use client::*;
 const ALL: u64 = FI_REMOTE_READ | FI_REMOTE_WRITE;
 const KEY: u64 = 7;
 const LONG: usize = 1 << 20;
+const HUGE: usize = 64 << 20;
 
 /// Tests of this program hold up calls of the whole process, so there is one at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -225,7 +226,23 @@ fn a_process_that_is_stopped() {
     assert_eq!(node.done().op_context as usize, 1);
     let mut out = std::io::stdout();
     writeln!(out, "ready {}", digits_of(node.name())).unwrap();
-    // It is stopped while it waits for that word, and goes on with its second half.
+    // It is stopped in the middle of an access, or while it waits for the next word.
+    let mut bytes = vec![7; HUGE];
+    match std::env::var("PATHWEAVE_TEST_ACCESS").as_deref() {
+        Ok("write") => {
+            node.write(to, KEY, 0, &bytes, 3);
+            let written = node.next().map_err(|error| error.err).map(|_| ());
+            assert!(matches!(written, Ok(()) | Err(FI_EACCES)), "{written:?}");
+        }
+        Ok("read") => {
+            node.read(to, KEY, 0, slot(&mut bytes), 3);
+            match node.next() {
+                Ok(_) => assert!(bytes.iter().all(|byte| *byte == 1), "bytes of after the close"),
+                Err(error) => assert_eq!(error.err, FI_EACCES),
+            }
+        }
+        _ => {}
+    }
     let mut words = std::io::stdin().lines();
     let count: usize = words.next().unwrap().unwrap().parse().unwrap();
     let mut into = vec![0; LONG];
@@ -247,8 +264,8 @@ struct Stopped {
 }
 
 impl Stopped {
-    /// Starts it and stops it; `node` is where it reads from.
-    fn of(node: &Node, variables: &[(&str, &str)]) -> Self {
+    /// Starts it; `node` is where it reads from.
+    fn start(node: &Node, variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--ignored", "--exact", "a_process_that_is_stopped", "--nocapture"]);
         command.env("PATHWEAVE_TEST_NAME", digits_of(node.name())).envs(variables.iter().copied());
@@ -256,7 +273,12 @@ impl Stopped {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let said =
             (&mut lines).map_while(Result::ok).find_map(|line| line.split("ready ").nth(1).map(name_of));
-        let stopped = Stopped { child, lines, name: said.expect("it says its name") };
+        Stopped { child, lines, name: said.expect("it says its name") }
+    }
+
+    /// Starts it and stops it.
+    fn of(node: &Node, variables: &[(&str, &str)]) -> Self {
+        let stopped = Stopped::start(node, variables);
         stopped.signal(libc::SIGSTOP);
         stopped
     }
@@ -331,6 +353,55 @@ fn a_peer_is_stopped(seconds: f64) {
         }
         assert!(memory.iter().all(|byte| *byte == 0xaa));
     }
+}
+
+/// Memory is closed in the middle of an access of a peer: it ends there, and all messages arrive.
+fn a_peer_is_stopped_amid(access: &str, begun: impl Fn(&[u8])) {
+    let _alone = alone();
+    for way in WAYS {
+        let variables = [("PATHWEAVE_SHARED_MEMORY", way), ("PATHWEAVE_TEST_ACCESS", access)];
+        let near = node(&variables[..1]);
+        let mut memory = vec![1; HUGE];
+        let mr = near.register(slot(&mut memory), KEY, ALL).unwrap();
+        let far = Stopped::start(&near, &variables);
+        let to = near.insert(&far.name);
+        let sent = pattern(LONG, 0);
+        near.tsend(to, 0, &sent, 1);
+        begun(&memory);
+        far.signal(libc::SIGSTOP);
+        let waker = {
+            let pid = far.child.id() as i32;
+            thread::spawn(move || {
+                thread::sleep(Duration::from_millis(1_500));
+                // SAFETY: a child that was not waited for.
+                unsafe { libc::kill(pid, libc::SIGCONT) }
+            })
+        };
+        assert_eq!(close(mr), 0, "{way}");
+        memory.fill(0xaa);
+        assert_eq!(waker.join().unwrap(), 0);
+        far.receives(&[LONG]);
+        near.done();
+        assert!(memory.iter().all(|byte| *byte == 0xaa), "{way}: bytes were written after fi_close");
+    }
+}
+
+#[test]
+fn a_peer_that_is_stopped_as_it_writes_gets_all_messages() {
+    a_peer_is_stopped_amid("write", |memory| {
+        let start = Instant::now();
+        // SAFETY: a byte of the memory, which the provider writes.
+        while unsafe { (&raw const memory[HUGE / 16]).read_volatile() } == 1 {
+            assert!(start.elapsed() < PATIENCE, "it does not write");
+            thread::sleep(Duration::from_micros(100));
+        }
+    });
+}
+
+#[test]
+fn a_peer_that_is_stopped_as_it_reads_gets_all_messages() {
+    // About when it is in the middle of it.
+    a_peer_is_stopped_amid("read", |_| thread::sleep(Duration::from_millis(20)));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::memory::{Memory, PeerId, Piece};
 use crate::operations::{Awaits, Owner, Queued, Ticket, What};
 use crate::output::{Action, Completion, Failure, Fault, RequestId};
-use crate::peer::{Connection, Link, Peer, Role};
+use crate::peer::{Connection, Link, Peer, Reply, Role};
 use crate::region::{Region, RegionId};
 use crate::request::{PostError, Report};
 use crate::shared::Core;
@@ -229,7 +229,7 @@ impl Engine {
     pub fn close_region(&mut self, region: RegionId, memory: &mut dyn Memory) {
         for peer in self.core.regions.close(region, memory) {
             if let Some(Peer { link: Link::Up(connection), .. }) = self.peers.get_mut(&peer) {
-                connection.outbox.push_back(crate::peer::Reply::Revoke { region: region.0 });
+                connection.outbox.push_back(Reply::Revoke { region: region.0 });
             }
             self.pump(peer, memory);
         }
@@ -245,14 +245,23 @@ impl Engine {
         self.core.regions.askers(region)
     }
 
-    /// Takes closed memory back from the peers that have not given it up, which keep their connections: the transport's key, which is
-    /// [deregistered](Memory::deregister), and those peers. What they still ask of it is refused.
+    /// Takes closed memory back from the peers that have not given it up: the transport's key, and those peers. What they still ask
+    /// of it is refused. If all of them were told so it is only [withdrawn](Memory::withdraw) from the transport, and they keep
+    /// their connections.
     pub fn withdraw_region(
         &mut self,
         region: RegionId,
         memory: &mut dyn Memory,
     ) -> Option<(u64, BTreeSet<PeerId>)> {
-        self.core.regions.withdraw(region, memory)
+        let is_asked = |peer: PeerId| match self.peers.get(&peer) {
+            Some(Peer { link: Link::Up(connection), .. }) => !connection
+                .outbox
+                .iter()
+                .any(|reply| matches!(reply, Reply::Revoke { region: of } if *of == region.0)),
+            _ => true,
+        };
+        let were_asked = self.core.regions.askers(region).all(is_asked);
+        self.core.regions.withdraw(region, were_asked, memory)
     }
 
     /// A peer has broken the rules.

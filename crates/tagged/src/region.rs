@@ -63,8 +63,8 @@ enum Exposure {
     None,
     /// By this.
     Open(Remote),
-    /// Not any more: peers are still to give it up, and reach nothing until then.
-    Withdrawn,
+    /// Not any more: peers are still to give it up, and reach nothing until then. The key that is to be closed then.
+    Withdrawn(Option<u64>),
 }
 
 impl Opened {
@@ -99,7 +99,7 @@ impl Regions {
     pub(crate) fn of_asker(&self, id: u64, peer: PeerId) -> Known<'_> {
         match self.all.get(id).filter(|opened| opened.askers.contains(&peer)) {
             None => Known::No,
-            Some(opened) if opened.exposure == Exposure::Withdrawn => Known::Withdrawn,
+            Some(Opened { exposure: Exposure::Withdrawn(_), .. }) => Known::Withdrawn,
             Some(opened) => Known::Yes(opened),
         }
     }
@@ -111,7 +111,7 @@ impl Regions {
         let remote = match opened.exposure {
             Exposure::Open(remote) => remote,
             // What is withdrawn is not open under its key.
-            Exposure::None | Exposure::Withdrawn => memory.register(piece, access, None)?,
+            Exposure::None | Exposure::Withdrawn(_) => memory.register(piece, access, None)?,
         };
         opened.exposure = Exposure::Open(remote);
         opened.askers.insert(peer);
@@ -150,20 +150,29 @@ impl Regions {
         if !opened.askers.is_empty() || self.open.get(&opened.region.key) == Some(&id) {
             return;
         }
-        if let Some(Opened { exposure: Exposure::Open(remote), .. }) = self.all.remove(id) {
-            memory.deregister(remote.rkey);
+        match self.all.remove(id).map(|opened| opened.exposure) {
+            Some(Exposure::Open(Remote { rkey, .. }) | Exposure::Withdrawn(Some(rkey))) => {
+                memory.deregister(rkey);
+            }
+            Some(Exposure::None | Exposure::Withdrawn(None)) | None => {}
         }
     }
-    /// Takes a closed region back from peers that have not given it up: the transport's key, and those peers.
+    /// Takes a closed region back from peers that have not given it up: the transport's key, and those peers. If they were asked to
+    /// give it up the key stays: what they get under it they do not take for the region.
     pub(crate) fn withdraw(
         &mut self,
         id: RegionId,
+        were_asked: bool,
         memory: &mut dyn Memory,
     ) -> Option<(u64, BTreeSet<PeerId>)> {
         let opened = self.all.get_mut(id.0).filter(|o| self.open.get(&o.region.key) != Some(&id.0))?;
         let Exposure::Open(remote) = opened.exposure else { return None };
-        opened.exposure = Exposure::Withdrawn;
-        memory.deregister(remote.rkey);
+        opened.exposure = Exposure::Withdrawn(were_asked.then_some(remote.rkey));
+        if were_asked {
+            memory.withdraw(remote.rkey);
+        } else {
+            memory.deregister(remote.rkey);
+        }
         Some((remote.rkey, opened.askers.clone()))
     }
     /// Peers that have not given a region up.
@@ -172,7 +181,7 @@ impl Regions {
     }
     /// Whether peers reach a region, open or closing.
     pub(crate) fn is_reached(&self, id: RegionId) -> bool {
-        self.all.get(id.0).is_some_and(|opened| opened.exposure != Exposure::Withdrawn)
+        self.all.get(id.0).is_some_and(|opened| !matches!(opened.exposure, Exposure::Withdrawn(_)))
     }
 }
 

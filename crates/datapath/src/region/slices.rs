@@ -23,9 +23,18 @@ pub struct Slices(Kind);
 enum Kind {
     One(Slice),
     Several(Box<[Slice]>),
+    /// No memory: what goes there is lost, and what comes from there is zeros.
+    Nothing {
+        len: usize,
+    },
 }
 
 impl Slices {
+    /// So many bytes of no memory.
+    pub(crate) fn nothing(len: usize) -> Self {
+        Slices(Kind::Nothing { len })
+    }
+
     /// These, in this order; none at all are an empty message.
     ///
     /// # Errors
@@ -45,6 +54,7 @@ impl Slices {
             Kind::One(slice) => slice.len(),
             // More than there is memory is too long for any message, and no sum of eight slices is short.
             Kind::Several(all) => all.iter().fold(0, |sum: usize, slice| sum.saturating_add(slice.len())),
+            Kind::Nothing { len } => *len,
         }
     }
 
@@ -66,6 +76,7 @@ impl Slices {
                     slice.place(at, here)
                 })
             }
+            Kind::Nothing { len } => is_within(*len, offset, bytes.len()),
         }
     }
 
@@ -81,6 +92,10 @@ impl Slices {
                     done += len;
                     slice.fetch(at, here)
                 })
+            }
+            Kind::Nothing { len } => {
+                to.fill(0);
+                is_within(*len, offset, to.len())
             }
         }
     }
@@ -117,6 +132,11 @@ impl From<Slice> for Slices {
     }
 }
 
+/// Whether `bytes` at `offset` lie in memory of this length.
+fn is_within(len: usize, offset: u64, bytes: usize) -> bool {
+    usize::try_from(offset).is_ok_and(|offset| bytes <= len && offset <= len - bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +155,15 @@ mod tests {
         let error = Slices::of(vec![region.all(); 9]).unwrap_err();
         assert_eq!(error, RegionError::TooManySlices { limit: 8 });
         assert!(Slices::of([]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn nothing_takes_all_and_gives_zeros_within_its_bounds() {
+        let nothing = Slices::nothing(10);
+        let mut bytes = [1; 4];
+        assert_eq!(nothing.len(), 10);
+        assert!(nothing.place(6, &bytes) && !nothing.place(7, &bytes) && !nothing.place(u64::MAX, &bytes));
+        assert!(nothing.fetch(6, &mut bytes) && bytes == [0; 4] && !nothing.fetch(7, &mut bytes));
     }
 
     proptest! {

@@ -80,6 +80,8 @@ enum Fate {
 pub(crate) struct Buffers {
     slots: Slab<Slot>,
     registrations: HashMap<u64, Opened>,
+    /// Keys whose memory was taken away, until no peer uses them.
+    withdrawn: HashMap<u64, Registration>,
     loans: Slab<Loan>,
     /// What is being released, by token.
     releasing: Slab<Buffer>,
@@ -98,8 +100,8 @@ impl Buffers {
     /// `words` is held while a word is changed.
     pub(crate) fn new(device: Device, events: Events, words: Arc<Mutex<()>>) -> Self {
         let (slots, registrations, releasing) = (Slab::new(), HashMap::new(), Slab::new());
-        let (loans, near) = (Slab::new(), Map::default());
-        Buffers { slots, registrations, loans, releasing, device, events, words, near }
+        let (loans, near, withdrawn) = (Slab::new(), Map::default(), HashMap::new());
+        Buffers { slots, registrations, withdrawn, loans, releasing, device, events, words, near }
     }
 
     /// From now on messages of a peer go through shared memory, or not.
@@ -203,6 +205,14 @@ impl Buffers {
     /// Whether there is any such buffer.
     pub(crate) fn any_in_use(&self) -> bool {
         !self.releasing.is_empty()
+    }
+
+    /// The loop is to give up memory; by which token it tells.
+    fn begin_release(&mut self, buffer: Buffer) -> u64 {
+        if let Some(slot) = self.slots.get_mut(index(buffer)) {
+            slot.releasing += 1;
+        }
+        self.releasing.insert(buffer) as u64
     }
 
     /// The loop has given up a registration; the buffer that it was of.
@@ -367,15 +377,22 @@ impl Memory for Buffers {
     }
 
     fn deregister(&mut self, rkey: u64) {
+        if self.withdrawn.remove(&rkey).is_some() {
+            // Dropping the registration closes it.
+            return;
+        }
         let Some(Opened { registration, piece, .. }) = self.registrations.remove(&rkey) else {
             self.loans.try_remove(near_index(rkey));
             return;
         };
-        let buffer = piece.buffer;
-        if let Some(slot) = self.slots.get_mut(index(buffer)) {
-            slot.releasing += 1;
-        }
-        let token = self.releasing.insert(buffer) as u64;
+        let token = self.begin_release(piece.buffer);
         self.events.release(registration, token);
+    }
+
+    fn withdraw(&mut self, rkey: u64) {
+        let Some(Opened { registration, piece, .. }) = self.registrations.remove(&rkey) else { return };
+        let token = self.begin_release(piece.buffer);
+        self.events.withdraw(&registration, token);
+        self.withdrawn.insert(rkey, registration);
     }
 }
