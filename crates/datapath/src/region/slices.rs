@@ -22,6 +22,11 @@ pub struct Slices(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     One(Slice),
+    Other(Box<Other>),
+}
+
+#[derive(Clone, Debug)]
+enum Other {
     Several(Box<[Slice]>),
     /// No memory: what goes there is lost, and what comes from there is zeros.
     Nothing {
@@ -32,7 +37,7 @@ enum Kind {
 impl Slices {
     /// So many bytes of no memory.
     pub(crate) fn nothing(len: usize) -> Self {
-        Slices(Kind::Nothing { len })
+        Slices(Kind::Other(Box::new(Other::Nothing { len })))
     }
 
     /// These, in this order; none at all are an empty message.
@@ -45,16 +50,19 @@ impl Slices {
         if slices.next().is_some() {
             return Err(RegionError::TooManySlices { limit: MAX_SLICES });
         }
-        Ok(Slices(Kind::Several(all)))
+        Ok(Slices(Kind::Other(Box::new(Other::Several(all)))))
     }
 
     /// Bytes of all together.
     pub fn len(&self) -> usize {
-        match &self.0 {
-            Kind::One(slice) => slice.len(),
+        let other = match &self.0 {
+            Kind::One(slice) => return slice.len(),
+            Kind::Other(other) => &**other,
+        };
+        match other {
             // More than there is memory is too long for any message, and no sum of eight slices is short.
-            Kind::Several(all) => all.iter().fold(0, |sum: usize, slice| sum.saturating_add(slice.len())),
-            Kind::Nothing { len } => *len,
+            Other::Several(all) => all.iter().fold(0, |sum: usize, slice| sum.saturating_add(slice.len())),
+            Other::Nothing { len } => *len,
         }
     }
 
@@ -66,9 +74,12 @@ impl Slices {
     /// `bytes` go to `offset` of what the slices are together. False, and nothing copied, if they do not fit.
     #[inline]
     pub(crate) fn place(&self, offset: u64, bytes: &[u8]) -> bool {
-        match &self.0 {
-            Kind::One(slice) => slice.place(offset, bytes),
-            Kind::Several(all) => {
+        let other = match &self.0 {
+            Kind::One(slice) => return slice.place(offset, bytes),
+            Kind::Other(other) => &**other,
+        };
+        match other {
+            Other::Several(all) => {
                 let mut left = bytes;
                 self.each(all, offset, bytes.len(), |slice, at, len| {
                     let (here, rest) = left.split_at(len);
@@ -76,16 +87,19 @@ impl Slices {
                     slice.place(at, here)
                 })
             }
-            Kind::Nothing { len } => is_within(*len, offset, bytes.len()),
+            Other::Nothing { len } => is_within(*len, offset, bytes.len()),
         }
     }
 
     /// Bytes from `offset` of what the slices are together. False, and nothing copied, if there are not so many.
     #[inline]
     pub(crate) fn fetch(&self, offset: u64, to: &mut [u8]) -> bool {
-        match &self.0 {
-            Kind::One(slice) => slice.fetch(offset, to),
-            Kind::Several(all) => {
+        let other = match &self.0 {
+            Kind::One(slice) => return slice.fetch(offset, to),
+            Kind::Other(other) => &**other,
+        };
+        match other {
+            Other::Several(all) => {
                 let mut done = 0;
                 self.each(all, offset, to.len(), |slice, at, len| {
                     let here = &mut to[done..done + len];
@@ -93,7 +107,7 @@ impl Slices {
                     slice.fetch(at, here)
                 })
             }
-            Kind::Nothing { len } => {
+            Other::Nothing { len } => {
                 to.fill(0);
                 is_within(*len, offset, to.len())
             }
