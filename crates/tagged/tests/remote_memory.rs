@@ -175,7 +175,7 @@ fn a_region_is_withdrawn_from_a_peer_that_does_not_give_it_up() {
     assert_eq!(world.nodes[1].engine.closing_for(id).collect::<Vec<_>>(), [peer(0)]);
     let (_, askers) = world.at(1, |e, ram| e.withdraw_region(id, ram)).expect("it is closing");
     assert!(askers.contains(&peer(0)) && !world.nodes[1].engine.is_closing(id));
-    assert_eq!(world.nodes[1].ram.registered(), 0);
+    assert_eq!(world.nodes[1].ram.registered(), 1, "the key stays for who may use it");
     world.nodes[1].ram.free(there);
     // It has not heard of that.
     for (number, fetch) in [(2, Fetch::Old { result: into }), (3, Fetch::Nothing)] {
@@ -187,6 +187,7 @@ fn a_region_is_withdrawn_from_a_peer_that_does_not_give_it_up() {
     done.sort_by_key(|(number, ..)| *number);
     assert_eq!(done, [(2, Kind::FetchAtomic, Err(Failure::Access)), (3, Kind::Atomic, Ok(()))]);
     assert_eq!(world.take_completions(1), []);
+    assert_eq!(world.nodes[1].ram.registered(), 0, "it was given up");
     // Nobody was cut off, and the key is free.
     assert!(world.nodes[1].cut.is_empty() && world.nodes[0].engine.is_up(peer(1)));
     let (again, _) = open(&mut world, &[0; 8], Access::ReadWrite, RegionEvents::None);
