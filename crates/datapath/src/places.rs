@@ -41,6 +41,15 @@ impl Places {
         slot.place.as_ref().filter(|_| u64::from(slot.generation) == handle >> 32)
     }
 
+    /// From now on a handle stands for other memory.
+    pub(crate) fn replace(&mut self, handle: u64, memory: Slices) {
+        let slot = self.slots.get_mut((handle & 0xffff_ffff) as usize);
+        let slot = slot.filter(|slot| u64::from(slot.generation) == handle >> 32);
+        if let Some(place) = slot.and_then(|slot| slot.place.as_mut()) {
+            place.memory = memory;
+        }
+    }
+
     pub(crate) fn remove(&mut self, handle: u64) -> Option<Place> {
         let index = (handle & 0xffff_ffff) as u32;
         let slot = self.slots.get_mut(index as usize)?;
@@ -68,6 +77,10 @@ mod tests {
         assert_eq!(places.get(old).unwrap().wr_id, 1);
         assert_eq!(places.remove(old).unwrap().wr_id, 1);
         let new = places.insert(place(2));
+        places.replace(old, Region::zeroed(9).unwrap().all().into());
+        assert_eq!(places.get(new).unwrap().memory.len(), 8);
+        places.replace(new, Region::zeroed(9).unwrap().all().into());
+        assert_eq!(places.get(new).unwrap().memory.len(), 9);
         assert_ne!(old, new);
         assert!(places.get(old).is_none() && places.remove(old).is_none());
         assert_eq!(places.get(new).unwrap().wr_id, 2);

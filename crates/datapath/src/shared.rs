@@ -105,6 +105,8 @@ pub(crate) enum Command {
     },
     /// As soon as nothing reads it any more.
     Release(Release),
+    /// The same, but the key stays, and stands for no memory.
+    Withdraw(Release),
     Close {
         connection: Arc<ConnectionShared>,
     },

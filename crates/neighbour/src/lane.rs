@@ -7,14 +7,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::meeting::{Apart, Brought, Name, Ticket, hand_over};
 use crate::note::{MOST_NOTE_BYTES, Note};
-use crate::reach::{Way, copy, let_siblings};
+use crate::reach::{copy, let_siblings};
 use crate::ring::{Front, Inbound, Outbound, Pushed, Reader, Sort, Writer};
-use crate::segment::{MAIL, ROOM, Segment, Side};
+use crate::segment::{MAIL, READS, READS_NOT, ROOM, Segment, Side};
 
 /// Bells that are taken at a time.
 const BELLS_AT_ONCE: usize = 16;
@@ -91,6 +92,8 @@ pub struct Lane {
     segment: Arc<Segment>,
     socket: OwnedFd,
     pid: i32,
+    /// The process that has opened this end. A child of a fork does not end it.
+    own_pid: u32,
     /// The peer reads it to see whether it can.
     _probe: Box<AtomicU64>,
     /// Whether this end can read the peer's memory, once known.
@@ -143,7 +146,8 @@ impl Lane {
         let outbound = Outbound::new(segment.clone(), side.other());
         let inbound = Inbound::new(segment.clone(), side);
         let reads = (copies == Copies::ByPeer).then_some(false);
-        Lane { side, outbound, inbound, segment, socket, pid, _probe: probe, reads, note: None }
+        let own_pid = std::process::id();
+        Lane { side, outbound, inbound, segment, socket, pid, own_pid, _probe: probe, reads, note: None }
     }
 
     /// Sends a message of `len` bytes, which `fill` writes; at most [`MAX_MESSAGE_BYTES`](crate::MAX_MESSAGE_BYTES).
@@ -287,15 +291,41 @@ impl Lane {
         let mut number = [0; 8];
         let here = [(number.as_mut_ptr() as usize, number.len())];
         // SAFETY: the bytes of `number`, which nobody else has.
-        let read = unsafe { copy(self.pid, Way::ToHere, &here, address) };
+        let read = unsafe { copy(self.pid, &here, address) };
         let known = read.is_ok() && u64::from_ne_bytes(number) == there.probe_number.load(Ordering::Relaxed);
-        self.reads = Some(known);
+        self.know_reads(known);
         known
     }
 
     /// The kernel does not let this end do so any more.
     pub fn cannot_read_peer(&mut self) {
-        self.reads = Some(false);
+        self.know_reads(false);
+    }
+
+    fn know_reads(&mut self, known: bool) {
+        self.reads = Some(known);
+        let said = if known { READS } else { READS_NOT };
+        self.segment.words(self.side).reads.0.store(said, Ordering::Relaxed);
+    }
+
+    /// The peer has said that the kernel lets it copy from here.
+    pub fn is_read_by_peer(&self) -> bool {
+        self.segment.words(self.side.other()).reads.0.load(Ordering::Relaxed) == READS
+    }
+
+    /// Says that memory is closed to the peer which it may be reading at this moment. The bytes may be used for something else from
+    /// now on.
+    pub fn withdraw(&self) {
+        self.segment.words(self.side).withdrawals.fetch_add(1, Ordering::SeqCst);
+        // The peer, which copies before it looks at the count, has copied what was there before, or sees the new count.
+        fence(Ordering::SeqCst);
+    }
+
+    /// How often the peer has done so. What was [read](Lane::read) before this was asked is the memory that was open, if the peer
+    /// has told of as many ([`Note::Withdrawn`]) and not of this one.
+    pub fn peer_withdrawals(&self) -> u64 {
+        fence(Ordering::SeqCst);
+        self.segment.words(self.side.other()).withdrawals.load(Ordering::SeqCst)
     }
 
     /// Copies from memory of the peer, from `address` on, to parts of memory here: addresses and lengths.
@@ -307,29 +337,31 @@ impl Lane {
     /// The parts are memory of this process that nobody else uses meanwhile.
     pub unsafe fn read(&self, parts: &[(usize, usize)], address: u64) -> io::Result<()> {
         // SAFETY: as the caller says.
-        unsafe { copy(self.pid, Way::ToHere, parts, address) }?;
+        unsafe { copy(self.pid, parts, address) }?;
         // Its number may be another process's by now.
         self.check_alive()
     }
 
-    /// Copies to memory of the peer.
-    ///
-    /// # Errors
-    /// What the kernel says. ESRCH also where the peer is gone.
-    ///
-    /// # Safety
-    /// The parts are memory of this process that nobody else writes meanwhile.
-    pub unsafe fn write(&self, parts: &[(usize, usize)], address: u64) -> io::Result<()> {
-        self.check_alive()?;
-        // SAFETY: as the caller says.
-        unsafe { copy(self.pid, Way::ToThere, parts, address) }
-    }
-
     fn check_alive(&self) -> io::Result<()> {
-        let mut byte = [0];
-        match recv(&self.socket, &mut byte[..], RecvFlags::DONTWAIT | RecvFlags::PEEK) {
-            Ok((1.., _)) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(()),
-            _ => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        // Not by what can be received: bells that were rung before the end would hide it.
+        let mut socket = [PollFd::new(&self.socket, PollFlags::RDHUP)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        loop {
+            match poll(&mut socket, Some(&at_once)) {
+                Ok(0) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                _ => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            }
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        // A child of a fork may have the socket, too: the peer is to hear of the end all the same, before memory here is used for
+        // something else.
+        if std::process::id() == self.own_pid {
+            let _ = shutdown(&self.socket, Shutdown::Both);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Shared memory between processes of one host: a lane between two of them carries messages both ways without the kernel,
-//! copies memory of one into the other, by the kernel or piece by piece, and wakes who sleeps.
+//! copies memory of one into the other, by the kernel or piece by piece, and wakes who sleeps. Memory is written by its owner alone.
 //!
 //! | module | subject |
 //! |---|---|

@@ -18,7 +18,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 /// Of the layout of the memory and of what is said there. It is part of where processes meet: those of two versions do not, and
 /// talk over the network.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// First bytes of what is handed over.
 const MAGIC: [u8; 4] = [b'P', b'W', b'N', VERSION];
 /// Connections that wait to be taken.

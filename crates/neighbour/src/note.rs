@@ -7,11 +7,15 @@
 //! | put | 3 | 1 for the last piece, else 0 | 0 | number | key | address | bytes | |
 //! | done | 4 | 0 | 0 | number | | | | |
 //! | deny | 5 | 0 | 0 | number | | | | |
+//! | pull | 6 | 0 | 0 | number | key | address | length | address of the bytes with who says it |
+//! | unable | 7 | 0 | 0 | number | | | | |
+//! | withdrawn | 8 | 0 | 0 | 0 | key | | | |
 //!
-//! Numbers are little endian, and those of who asks and who puts are its own: give, done and deny name what they answer.
+//! Numbers are little endian, and those of who asks, puts and has others pull are its own: give, done, deny and unable name what they
+//! answer.
 
 /// Bytes of the longest note, without the bytes of memory behind it.
-pub const MOST_NOTE_BYTES: usize = 32;
+pub const MOST_NOTE_BYTES: usize = 40;
 
 /// Where memory of the other end is, in its terms: it looks whether the key opens what is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +68,31 @@ pub enum Note {
     },
     /// What was asked for is not given, or a piece of what was put was not taken. Nothing more comes of it.
     Deny {
-        /// That of the ask or the put.
+        /// That of the ask, the put or the pull.
         id: u32,
+    },
+    /// The other end is to copy bytes out of the memory of who says this into its own, and to answer as to a put. Only the owner
+    /// of memory writes there.
+    Pull {
+        /// By which the answer names it.
+        id: u32,
+        /// Where the bytes go.
+        to: Place,
+        /// Where they are, in the memory of who says this.
+        from: u64,
+        /// How many.
+        len: u64,
+    },
+    /// The kernel does not let this end pull. The bytes are to be put.
+    Unable {
+        /// That of the pull.
+        id: u32,
+    },
+    /// What was open under a key is closed although this end's peer had not given it up: what it copied from there after the
+    /// [count](crate::Lane::peer_withdrawals) was raised is nothing.
+    Withdrawn {
+        /// The key.
+        key: u64,
     },
 }
 
@@ -101,6 +128,9 @@ impl Note {
             Note::Put { id, to, more } => (3, u8::from(more == More::Ends), id, &[to.key, to.address][..]),
             Note::Done { id } => (4, 0, id, &[][..]),
             Note::Deny { id } => (5, 0, id, &[][..]),
+            Note::Pull { id, to, from, len } => (6, 0, id, &[to.key, to.address, len, from][..]),
+            Note::Unable { id } => (7, 0, id, &[][..]),
+            Note::Withdrawn { key } => (8, 0, 0, &[key][..]),
         };
         (bytes[0], bytes[1]) = (kind, flag);
         bytes[4..8].copy_from_slice(&id.to_le_bytes());
@@ -125,6 +155,9 @@ impl Note {
             (3, 1) => Note::Put { id, to: place(first)?, more: More::Ends },
             (4, _) => Note::Done { id },
             (5, _) => Note::Deny { id },
+            (6, _) => Note::Pull { id, to: place(first)?, len: word(first, 24)?, from: word(first, 32)? },
+            (7, _) => Note::Unable { id },
+            (8, _) if id == 0 => Note::Withdrawn { key: word(first, 8)? },
             _ => return None,
         };
         let behind = len.checked_sub(note.encode().len)?;
@@ -148,7 +181,15 @@ mod tests {
                 len
             }),
             any::<u32>().prop_map(|id| Note::Give { id }),
-            (any::<u32>(), place, more).prop_map(|(id, to, more)| Note::Put { id, to, more }),
+            (any::<u32>(), place.clone(), more).prop_map(|(id, to, more)| Note::Put { id, to, more }),
+            (any::<u32>(), place, any::<u64>(), any::<u64>()).prop_map(|(id, to, from, len)| Note::Pull {
+                id,
+                to,
+                from,
+                len
+            }),
+            any::<u32>().prop_map(|id| Note::Unable { id }),
+            any::<u64>().prop_map(|key| Note::Withdrawn { key }),
             any::<u32>().prop_map(|id| Note::Done { id }),
             any::<u32>().prop_map(|id| Note::Deny { id }),
         ]
@@ -186,7 +227,7 @@ mod tests {
             let mut first = first;
             if small && first.len() >= 4 {
                 // Nearer to what is one.
-                let nearer = [first[0] % 6, first[1] % 2, 0, 0];
+                let nearer = [first[0] % 9, first[1] % 2, 0, 0];
                 first[..4].copy_from_slice(&nearer);
             }
             if let Some((note, behind)) = Note::decode(&first, first.len()) {

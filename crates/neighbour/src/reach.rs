@@ -1,4 +1,5 @@
-//! Copies between the memory of two processes, by the kernel: `process_vm_readv` and `process_vm_writev`.
+//! Copies out of the memory of another process, by the kernel: `process_vm_readv`. Nobody writes into the memory of another:
+//! a process may be stopped right before the call, and the memory be somebody else's when it goes on.
 #![allow(unsafe_code, reason = "names memory by address, here and in another process")]
 
 use std::io;
@@ -6,24 +7,17 @@ use std::sync::Once;
 
 use rustix::process::{PTracer, getppid, set_ptracer};
 
-/// Which way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    ToHere,
-    ToThere,
-}
-
 /// Most parts of the memory here that one copy may have.
 const MOST_PARTS: usize = 8;
 
-/// Copies memory of the process `pid`, from `address` on, to or from the parts here, each an address and a length, all of it.
+/// Copies memory of the process `pid`, from `address` on, to the parts here, each an address and a length, all of it.
 ///
 /// # Errors
 /// What the kernel says: EFAULT, EPERM, ESRCH; EINVAL for more parts than [`MOST_PARTS`].
 ///
 /// # Safety
 /// The parts are memory of this process that nobody else uses meanwhile.
-pub(crate) unsafe fn copy(pid: i32, way: Way, parts: &[(usize, usize)], address: u64) -> io::Result<()> {
+pub(crate) unsafe fn copy(pid: i32, parts: &[(usize, usize)], address: u64) -> io::Result<()> {
     let mut here = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; MOST_PARTS];
     if parts.len() > MOST_PARTS {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -47,12 +41,7 @@ pub(crate) unsafe fn copy(pid: i32, way: Way, parts: &[(usize, usize)], address:
         };
         let here = here.as_ptr();
         // SAFETY: the parts are as the caller says; what is wrong with the other process's memory the kernel says.
-        let moved = unsafe {
-            match way {
-                Way::ToHere => libc::process_vm_readv(pid, here, count as u64, &there, 1, 0),
-                Way::ToThere => libc::process_vm_writev(pid, here, count as u64, &there, 1, 0),
-            }
-        };
+        let moved = unsafe { libc::process_vm_readv(pid, here, count as u64, &there, 1, 0) };
         match moved {
             0 => return Err(io::Error::from_raw_os_error(libc::EFAULT)),
             // Less than all: what follows cannot be reached, which the next call says.

@@ -51,12 +51,21 @@ pub(crate) struct Words {
     pub(crate) probe_number: AtomicU64,
     /// Not 0: it closes its end. Who is killed does not say so.
     pub(crate) leaves: AtomicU32,
+    /// Whether this side can read the other's memory ([`READS`]); 0: not yet known.
+    pub(crate) reads: Apart<AtomicU32>,
+    /// How often this side has withdrawn memory that the other may be reading.
+    pub(crate) withdrawals: AtomicU64,
 }
 
 /// In [`Words::asleep`]: something was sent.
 pub(crate) const MAIL: u32 = 1;
 /// A piece of memory was taken out of the ring to the other side, so that there is room for more.
 pub(crate) const ROOM: u32 = 2;
+
+/// In [`Words::reads`]: yes.
+pub(crate) const READS: u32 = 1;
+/// In [`Words::reads`]: no.
+pub(crate) const READS_NOT: u32 = 2;
 
 const _: () = assert!(2 * size_of::<Words>() <= WORDS_BYTES);
 

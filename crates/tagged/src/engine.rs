@@ -1,15 +1,17 @@
 //! The engine as its driver sees it.
 
+use alloc::collections::BTreeSet;
+
 use foldhash::quality::FixedState;
 use hashbrown::HashMap;
 
 use crate::config::Config;
 use crate::memory::{Memory, PeerId, Piece};
-use crate::operations::{Awaits, Owner, Queued, What};
+use crate::operations::{Awaits, Owner, Queued, Ticket, What};
 use crate::output::{Action, Completion, Failure, Fault, RequestId};
-use crate::peer::{Connection, Link, Peer, Role};
+use crate::peer::{Connection, Link, Peer, Reply, Role};
 use crate::region::{Region, RegionId};
-use crate::request::PostError;
+use crate::request::{PostError, Report};
 use crate::shared::Core;
 
 /// The engine of one endpoint; the documentation of the crate says how it is driven.
@@ -78,6 +80,24 @@ impl Engine {
             && !self.core.requests.iter().any(|(_, request)| request.peer == peer)
             && !self.core.sent.iter().any(|(_, sent)| sent.ticket.peer == peer)
             && !self.core.fetching.iter().any(|(_, fetching)| fetching.ticket.peer == peer)
+    }
+
+    /// Whether a peer is yet to get what nobody is told the end of: operations without an entry, as injected ones, and answers.
+    pub fn owes(&self, peer: PeerId) -> bool {
+        let Some(Peer { link, queue }) = self.peers.get(&peer) else { return false };
+        let is_owed = |ticket: &Ticket| ticket.peer == peer && ticket.report == Report::Count;
+        matches!(link, Link::Up(connection) if !connection.outbox.is_empty())
+            // Of what is announced and not copied the application waits for the end, or does not care.
+            || self.core.sent.iter().any(|(_, sent)| {
+                is_owed(&sent.ticket) && (sent.kept.is_some() || sent.awaits != Awaits::Finish)
+            })
+            || self.core.rmas.iter().any(|(_, rma)| is_owed(&rma.ticket))
+            || queue.iter().any(|queued| match queued {
+                Queued::Send(send) => is_owed(&send.ticket),
+                Queued::Atomic(atomic) => is_owed(&atomic.ticket),
+                // Among the RMAs above.
+                Queued::Write(_) | Queued::Read(_) => false,
+            })
     }
 
     /// A connection to a peer is up. The actions that this causes must be carried out before the first message of the
@@ -210,11 +230,12 @@ impl Engine {
         self.core.regions.open(region).ok_or(PostError::KeyInUse)
     }
 
-    /// Closes memory. Its key is free at once; but the memory must stay until [`is_closing`](Self::is_closing) says no.
+    /// Closes memory. Its key is free at once; but the memory must stay until [`is_closing`](Self::is_closing) says no, or it is
+    /// [withdrawn](Self::withdraw_region).
     pub fn close_region(&mut self, region: RegionId, memory: &mut dyn Memory) {
         for peer in self.core.regions.close(region, memory) {
             if let Some(Peer { link: Link::Up(connection), .. }) = self.peers.get_mut(&peer) {
-                connection.outbox.push_back(crate::peer::Reply::Revoke { region: region.0 });
+                connection.outbox.push_back(Reply::Revoke { region: region.0 });
             }
             self.pump(peer, memory);
         }
@@ -222,15 +243,31 @@ impl Engine {
 
     /// Whether peers may still reach a region that was closed.
     pub fn is_closing(&self, region: RegionId) -> bool {
-        self.core.regions.askers(region).is_some()
+        self.core.regions.is_reached(region)
     }
 
-    /// Cuts off the peers that have not given up a region in time (1 s).
-    pub fn cut_region(&mut self, region: RegionId, memory: &mut dyn Memory) {
-        let Some(askers) = self.core.regions.askers(region).cloned() else { return };
-        for peer in askers {
-            self.cut(peer, Fault::Silent, memory);
-        }
+    /// Peers that have not given up a region that was closed.
+    pub fn closing_for(&self, region: RegionId) -> impl Iterator<Item = PeerId> {
+        self.core.regions.askers(region)
+    }
+
+    /// Takes closed memory back from the peers that have not given it up: the transport's key, and those peers. What they still ask
+    /// of it is refused. If all of them were told so it is only [withdrawn](Memory::withdraw) from the transport, and they keep
+    /// their connections.
+    pub fn withdraw_region(
+        &mut self,
+        region: RegionId,
+        memory: &mut dyn Memory,
+    ) -> Option<(u64, BTreeSet<PeerId>)> {
+        let is_asked = |peer: PeerId| match self.peers.get(&peer) {
+            Some(Peer { link: Link::Up(connection), .. }) => !connection
+                .outbox
+                .iter()
+                .any(|reply| matches!(reply, Reply::Revoke { region: of } if *of == region.0)),
+            _ => true,
+        };
+        let were_asked = self.core.regions.askers(region).all(is_asked);
+        self.core.regions.withdraw(region, were_asked, memory)
     }
 
     /// A peer has broken the rules.

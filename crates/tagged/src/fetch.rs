@@ -12,6 +12,7 @@ use crate::operations::{Awaits, Fetching, Queued, QueuedAtomic, Sent, Slot, Tick
 use crate::output::{Failure, Kind, Payload, RequestId};
 use crate::peer::{Connection, MOST_QUESTIONS};
 use crate::pump::Step;
+use crate::region::Known;
 use crate::request::{Atomic, DoneWhen, Fetch, PostError, Segment};
 use crate::rma::{Search, search, use_region};
 use crate::shared::Core;
@@ -200,14 +201,18 @@ impl Core {
         Step::Issued
     }
 
-    /// Carries out an atomic of a peer; the values before, or `None` if it may not.
+    /// Carries out an atomic of a peer; the values before, none if the memory is withdrawn, or `None` if it may not.
     pub(crate) fn carry_out(
         &mut self,
         peer: PeerId,
         atomic: &AtomicMessage<'_>,
         memory: &mut dyn Memory,
     ) -> Option<Box<[u8]>> {
-        let opened = self.regions.of_asker(atomic.region, peer)?;
+        let opened = match self.regions.of_asker(atomic.region, peer) {
+            Known::Yes(opened) => opened,
+            Known::Withdrawn => return Some(Box::default()),
+            Known::No => return None,
+        };
         if !is_allowed(atomic.op, atomic.form, opened.region.access) {
             return None;
         }

@@ -9,6 +9,7 @@ use crate::memory::{Memory, PeerId};
 use crate::operations::Awaits;
 use crate::output::{Failure, Fault, Kind};
 use crate::peer::{Connection, KeyState, KnownRegion, Link, MOST_QUESTIONS, Peer, RegionState, Reply};
+use crate::region::Known;
 use crate::rma::leave_region;
 use crate::shared::Core;
 use crate::wire::{Ack, AtomicMessage, End, Frame, Message, Notice, RemoteRegion, Use};
@@ -118,7 +119,12 @@ impl Core {
             Message::Revoke { region } => revoke(connection, region)?,
             Message::Revoked { region } => self.regions.give_up(region, peer, memory)?,
             Message::Notify { region, what, len, data } => {
-                let opened = self.regions.of_asker(region, peer).filter(|o| len <= o.region.piece.len)?;
+                let opened = match self.regions.of_asker(region, peer) {
+                    Known::Yes(opened) if len <= opened.region.piece.len => opened,
+                    // Nothing was written there.
+                    Known::Withdrawn => return Some(()),
+                    Known::Yes(_) | Known::No => return None,
+                };
                 let kind = if what == Notice::Written { Kind::RemoteWrite } else { Kind::RemoteRead };
                 let key = opened.region.key;
                 self.note(kind, peer, Some(key), len, data);
@@ -126,14 +132,18 @@ impl Core {
             Message::Atomic(atomic) => self.atomic(peer, connection, &atomic, memory)?,
             Message::Result { id, old } => {
                 let fetching = self.fetching.get(id)?;
-                if fetching.ticket.peer != peer || fetching.ticket.len != old.len() as u64 {
+                let is_refused = old.is_empty();
+                if fetching.ticket.peer != peer || !is_refused && fetching.ticket.len != old.len() as u64 {
                     return None;
                 }
                 let fetching = self.fetching.remove(id)?;
-                memory.place(fetching.result, old);
+                if !is_refused {
+                    memory.place(fetching.result, old);
+                }
                 connection.fetching -= 1;
                 leave_region(connection, fetching.region);
-                self.complete(&fetching.ticket, Ok(()));
+                let result = if is_refused { Err(Failure::Access) } else { Ok(()) };
+                self.complete(&fetching.ticket, result);
             }
         }
         Some(())

@@ -14,7 +14,7 @@
 //! | the application | [`post_send`](Engine::post_send), [`post_receive`](Engine::post_receive), [`peek`](Engine::peek), [`claim`](Engine::claim), [`cancel`](Engine::cancel), [`post_write`](Engine::post_write), [`post_read`](Engine::post_read), [`post_atomic`](Engine::post_atomic), [`open_region`](Engine::open_region), [`close_region`](Engine::close_region), [`notices_read`](Engine::notices_read) |
 //! | connections | [`peer_up`](Engine::peer_up), [`peer_down`](Engine::peer_down), [`forget`](Engine::forget) |
 //! | the transport | [`delivered`](Engine::delivered) for each SEND that filled a receive, in order; [`completed`](Engine::completed) for each request |
-//! | the driver's clock | [`cut_region`](Engine::cut_region), when a closed region has not been given up within a second |
+//! | the driver's clock | [`withdraw_region`](Engine::withdraw_region), when a closed region is not given up soon |
 //!
 //! What the driver owes:
 //!

@@ -119,7 +119,12 @@ pub trait Memory {
     /// Opens a piece to one peer, or to all that are connected; `None` where the transport takes no more regions.
     fn register(&mut self, piece: Piece, access: Access, to: Option<PeerId>) -> Option<Remote>;
 
-    /// Closes what was opened under this key. No request that was made of it is in flight any more, but answers that the
-    /// peer has may yet be sent again: the transport must bear that.
+    /// Closes what was opened under this key. No request that was made of it is in flight any more, unless a peer was too slow to
+    /// hear that it is [withdrawn](crate::Engine::withdraw_region); but answers that the peer has may yet be sent again: the
+    /// transport must bear that.
     fn deregister(&mut self, rkey: u64);
+
+    /// Takes away the memory that was opened under this key, and leaves the key: requests of peers that have not heard of it go
+    /// elsewhere, or end their connections. [`deregister`](Self::deregister) follows.
+    fn withdraw(&mut self, _rkey: u64) {}
 }

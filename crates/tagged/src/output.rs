@@ -89,8 +89,6 @@ pub enum Fault {
     Malformed,
     /// A message that has no place here: more than was granted, an answer nobody asked for, memory beyond its bounds.
     Violation,
-    /// It did not give up a closed region in time.
-    Silent,
 }
 
 /// What an entry is about.

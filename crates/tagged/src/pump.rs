@@ -195,6 +195,9 @@ impl Core {
     ) {
         let Some(transfer) = self.transfers.get_mut(id) else { return };
         transfer.chunks -= 1;
+        // What comes after its owner has asked for the region may be anything.
+        let is_revoked = matches!(transfer.owner, Owner::Rma(rma) if self.rmas.get(rma).is_some_and(|rma| rma.is_revoked(connection)));
+        let result = if is_revoked { Err(Failure::Access) } else { result };
         transfer.failure = transfer.failure.or(result.err());
         if !transfer.is_over() {
             return;

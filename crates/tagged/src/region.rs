@@ -51,10 +51,20 @@ pub struct RegionId(pub(crate) u64);
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) region: Region,
-    /// As the transport knows it, once a peer has asked.
-    remote: Option<Remote>,
+    exposure: Exposure,
     /// Peers that know of it.
     askers: BTreeSet<PeerId>,
+}
+
+/// Whether the transport knows a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exposure {
+    /// No peer has asked yet.
+    None,
+    /// By this.
+    Open(Remote),
+    /// Not any more: peers are still to give it up, and reach nothing until then. The key that is to be closed then.
+    Withdrawn(Option<u64>),
 }
 
 impl Opened {
@@ -77,7 +87,7 @@ impl Regions {
         if self.open.contains_key(&region.key) {
             return None;
         }
-        let id = self.all.insert(Opened { region, remote: None, askers: BTreeSet::new() });
+        let id = self.all.insert(Opened { region, exposure: Exposure::None, askers: BTreeSet::new() });
         self.open.insert(region.key, id);
         Some(RegionId(id))
     }
@@ -85,19 +95,25 @@ impl Regions {
     pub(crate) fn by_key(&self, key: u64) -> Option<&Opened> {
         self.all.get(*self.open.get(&key)?)
     }
-    /// A region that a peer was told of, open or closing.
-    pub(crate) fn of_asker(&self, id: u64, peer: PeerId) -> Option<&Opened> {
-        self.all.get(id).filter(|opened| opened.askers.contains(&peer))
+    /// What a region is to a peer that names it.
+    pub(crate) fn of_asker(&self, id: u64, peer: PeerId) -> Known<'_> {
+        match self.all.get(id).filter(|opened| opened.askers.contains(&peer)) {
+            None => Known::No,
+            Some(Opened { exposure: Exposure::Withdrawn(_), .. }) => Known::Withdrawn,
+            Some(opened) => Known::Yes(opened),
+        }
     }
     /// What a peer that asks for a key is told.
     pub(crate) fn ask(&mut self, key: u64, peer: PeerId, memory: &mut dyn Memory) -> Option<RemoteRegion> {
         let id = *self.open.get(&key)?;
         let opened = self.all.get_mut(id)?;
         let Region { base, piece, access, events, .. } = opened.region;
-        if opened.remote.is_none() {
-            opened.remote = memory.register(piece, access, None);
-        }
-        let remote = opened.remote?;
+        let remote = match opened.exposure {
+            Exposure::Open(remote) => remote,
+            // What is withdrawn is not open under its key.
+            Exposure::None | Exposure::Withdrawn(_) => memory.register(piece, access, None)?,
+        };
+        opened.exposure = Exposure::Open(remote);
         opened.askers.insert(peer);
         Some(RemoteRegion { region: id, remote, base, len: piece.len, access, told: events.told() })
     }
@@ -134,12 +150,47 @@ impl Regions {
         if !opened.askers.is_empty() || self.open.get(&opened.region.key) == Some(&id) {
             return;
         }
-        if let Some(Opened { remote: Some(remote), .. }) = self.all.remove(id) {
-            memory.deregister(remote.rkey);
+        match self.all.remove(id).map(|opened| opened.exposure) {
+            Some(Exposure::Open(Remote { rkey, .. }) | Exposure::Withdrawn(Some(rkey))) => {
+                memory.deregister(rkey);
+            }
+            Some(Exposure::None | Exposure::Withdrawn(None)) | None => {}
         }
     }
-    /// Peers that have not given a closed region up; `None` once it is gone.
-    pub(crate) fn askers(&self, id: RegionId) -> Option<&BTreeSet<PeerId>> {
-        self.all.get(id.0).map(|opened| &opened.askers)
+    /// Takes a closed region back from peers that have not given it up: the transport's key, and those peers. If they were asked to
+    /// give it up the key stays: what they get under it they do not take for the region.
+    pub(crate) fn withdraw(
+        &mut self,
+        id: RegionId,
+        were_asked: bool,
+        memory: &mut dyn Memory,
+    ) -> Option<(u64, BTreeSet<PeerId>)> {
+        let opened = self.all.get_mut(id.0).filter(|o| self.open.get(&o.region.key) != Some(&id.0))?;
+        let Exposure::Open(remote) = opened.exposure else { return None };
+        opened.exposure = Exposure::Withdrawn(were_asked.then_some(remote.rkey));
+        if were_asked {
+            memory.withdraw(remote.rkey);
+        } else {
+            memory.deregister(remote.rkey);
+        }
+        Some((remote.rkey, opened.askers.clone()))
     }
+    /// Peers that have not given a region up.
+    pub(crate) fn askers(&self, id: RegionId) -> impl Iterator<Item = PeerId> {
+        self.all.get(id.0).into_iter().flat_map(|opened| opened.askers.iter().copied())
+    }
+    /// Whether peers reach a region, open or closing.
+    pub(crate) fn is_reached(&self, id: RegionId) -> bool {
+        self.all.get(id.0).is_some_and(|opened| !matches!(opened.exposure, Exposure::Withdrawn(_)))
+    }
+}
+
+/// What a region is to a peer.
+pub(crate) enum Known<'a> {
+    /// It was told of it; open or closing.
+    Yes(&'a Opened),
+    /// It was told of it, and has not heard yet that it is gone.
+    Withdrawn,
+    /// It was not told of it, or has given it up.
+    No,
 }

@@ -247,6 +247,9 @@ impl Core {
     ) -> Step {
         loop {
             let Some(rma) = self.rmas.get_mut(id) else { return Step::Issued };
+            if matches!(rma.stage, Stage::Bytes(_)) && rma.is_revoked(connection) {
+                rma.failure = rma.failure.or(Some(Failure::Access));
+            }
             if rma.failure.is_some() {
                 rma.stage = Stage::Requested;
             }
@@ -372,6 +375,14 @@ impl Core {
 }
 
 impl Rma {
+    /// Whether memory that it is about is to be given up.
+    pub(crate) fn is_revoked(&self, connection: &Connection) -> bool {
+        let is_revoked = |place: &Place| {
+            connection.regions.get(&place.region).is_some_and(|known| known.state == RegionState::Revoked)
+        };
+        self.found[..self.segments.as_slice().len()].iter().any(is_revoked)
+    }
+
     /// Where the local byte at `done` goes, and how many follow it there.
     fn at(&self, done: u64) -> (Remote, u64) {
         let mut before = 0;

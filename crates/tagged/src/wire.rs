@@ -29,7 +29,7 @@
 //! | 7, 8 | REVOKE, and its answer | number of the region |
 //! | 9 | NOTIFY | data, number of the region; 1 byte: 0 written, 1 read; length |
 //! | 10 | ATOMIC | number of the region, address, number of the atomic or 0; 1 byte each operation, type, form, zero; 2 bytes count; operands, comparands |
-//! | 11 | RESULT | number of the atomic, values before |
+//! | 11 | RESULT | number of the atomic, values before; none if the memory was withdrawn |
 //!
 //! ACK is no message of its own: bytes 8 to 12 of any. Values of atomics are in the order of bytes of their hosts, which must
 //! be the same. Specification: section 5, "Wire".
@@ -42,7 +42,7 @@ use crate::memory::{Access, Remote};
 use crate::request::Label;
 
 /// Version of this format, also said as connections are made.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Runs that a GRANT can have beyond the one in every message.
 pub(crate) const MORE_RUNS: usize = 8;
 /// Bytes before the payload of an eager message, at most.
@@ -563,7 +563,7 @@ mod tests {
             },
         };
         let expected = [
-            &[1, 1, 7, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 8, 0, 0][..],
+            &[2, 1, 7, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 8, 0, 0][..],
             &[2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0],
             b"ab",
         ]

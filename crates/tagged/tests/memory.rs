@@ -19,7 +19,7 @@ impl Memory for Nothing {
 
 /// An announcement of a megabyte, by hand; it grants receives.
 fn announcement(number: u32, tag: u64, grants: u16) -> Vec<u8> {
-    let mut bytes = vec![1, 2, 2, 0];
+    let mut bytes = vec![WIRE_VERSION, 2, 2, 0];
     bytes.extend(number.to_le_bytes());
     bytes.extend(0u32.to_le_bytes());
     bytes.extend(grants.to_le_bytes());

@@ -155,24 +155,52 @@ fn a_region_closes_when_nobody_uses_it_any_more() {
     }
 }
 
-/// A peer that is silent keeps a region for as long as the driver allows.
+/// A peer that is silent keeps a region for as long as the driver allows. It keeps its connection, and reaches nothing any more.
 #[test]
-fn a_peer_that_does_not_give_a_region_up_is_cut_off() {
+fn a_region_is_withdrawn_from_a_peer_that_does_not_give_it_up() {
     let mut world = World::new(2, Config::default(), 5);
-    let (_, id) = open(&mut world, &[0; 4], Access::ReadWrite, RegionEvents::None);
-    let from = world.buffer(0, b"data");
+    let (there, id) = open(&mut world, &[0; 8], Access::ReadWrite, RegionEvents::All);
+    let (from, into) = (world.buffer(0, &1u64.to_le_bytes()), world.buffer(0, &[0; 8]));
     world.at(0, |e, ram| e.post_write(write(1, 0, from, 1), ram)).expect("room");
     world.run();
+    world.take_completions(0);
+    world.take_completions(1);
     world.deaf.insert(0);
+    assert_eq!(world.at(1, |e, ram| e.withdraw_region(id, ram)), None, "it is open");
     world.at(1, |e, ram| e.close_region(id, ram));
     for _ in 0..100 {
         world.step();
     }
     assert!(world.nodes[1].engine.is_closing(id));
-    world.at(1, |e, ram| e.cut_region(id, ram));
-    assert!(!world.nodes[1].engine.is_closing(id));
-    assert_eq!(world.nodes[1].cut, [(peer(0), Fault::Silent)]);
-    assert_eq!(world.nodes[1].ram.registered(), 0);
+    assert_eq!(world.nodes[1].engine.closing_for(id).collect::<Vec<_>>(), [peer(0)]);
+    let (_, askers) = world.at(1, |e, ram| e.withdraw_region(id, ram)).expect("it is closing");
+    assert!(askers.contains(&peer(0)) && !world.nodes[1].engine.is_closing(id));
+    assert_eq!(world.nodes[1].ram.registered(), 1, "the key stays for who may use it");
+    world.nodes[1].ram.free(there);
+    // It has not heard of that.
+    for (number, fetch) in [(2, Fetch::Old { result: into }), (3, Fetch::Nothing)] {
+        world.at(0, |e, ram| e.post_atomic(add(from, fetch, number), ram)).expect("room");
+    }
+    world.deaf.clear();
+    world.run();
+    let mut done = results(&world.take_completions(0));
+    done.sort_by_key(|(number, ..)| *number);
+    assert_eq!(done, [(2, Kind::FetchAtomic, Err(Failure::Access)), (3, Kind::Atomic, Ok(()))]);
+    assert_eq!(world.take_completions(1), []);
+    assert_eq!(world.nodes[1].ram.registered(), 0, "it was given up");
+    // Nobody was cut off, and the key is free.
+    assert!(world.nodes[1].cut.is_empty() && world.nodes[0].engine.is_up(peer(1)));
+    let (again, _) = open(&mut world, &[0; 8], Access::ReadWrite, RegionEvents::None);
+    world.at(0, |e, ram| e.post_write(write(1, 0, from, 4), ram)).expect("room");
+    world.run();
+    assert_eq!(results(&world.take_completions(0)), [(4, Kind::Write, Ok(()))]);
+    assert_eq!(world.nodes[1].ram.bytes(again), 1u64.to_le_bytes());
+}
+
+/// Adds a word to the first one of the region.
+fn add(operand: Piece, fetch: Fetch, context: u64) -> Atomic {
+    let (op, kind, done, report) = (AtomicOp::Sum, AtomicType::U64, DoneWhen::Transmitted, Report::Entry);
+    Atomic { to: peer(1), key: KEY, address: 0, op, kind, count: 1, operand, fetch, done, report, context }
 }
 
 /// Oracle 22: the entry of a write with data comes when the bytes are there.

@@ -327,6 +327,11 @@ impl<P: Policy> Endpoint<P> {
         self.common.memory.revoke(rkey)
     }
 
+    /// Whether a READ of memory is being answered.
+    pub fn is_read(&self, rkey: u64) -> bool {
+        self.common.memory.is_read(rkey)
+    }
+
     /// Closes memory. Fails while a READ of it is being answered.
     pub fn deregister(&mut self, rkey: u64) -> Result<(), MemoryError> {
         self.common.memory.deregister(rkey)

@@ -246,6 +246,11 @@ impl Memory {
         Ok(())
     }
 
+    /// Whether a READ of the region is being answered.
+    pub(crate) fn is_read(&self, rkey: u64) -> bool {
+        self.find(rkey).is_some() && self.slots[(rkey & SLOT_MASK) as usize].readers > 0
+    }
+
     pub(crate) fn deregister(&mut self, rkey: u64) -> Result<(), MemoryError> {
         let slot = self.slot_mut(rkey).ok_or(MemoryError::UnknownKey)?;
         if slot.readers > 0 {
@@ -432,6 +437,7 @@ mod tests {
         let key = memory.register(region(Access::READ_WRITE), 0).unwrap();
         assert!(memory.check_write(ANY, key, 1_000, 1).is_some());
         memory.retain(key);
+        assert!(memory.is_read(key));
         memory.revoke(key).unwrap();
         let asked = (memory.check_read(ANY, key, 1_000, 1), memory.check_write(ANY, key, 1_000, 1));
         assert_eq!(asked, (None, None));

@@ -156,6 +156,14 @@ impl Events {
         self.0.inner.ask(Command::Release(Release { rkey, tell }));
     }
 
+    /// Takes a region's memory away from peers that may still use its key, without ending their connections as a
+    /// [release](Events::release) would when they do: in its place they find zeros, and what they write is lost. [`Event::Released`]
+    /// comes with `token` once no packet reads or writes the memory; the key stays until the registration is closed.
+    pub fn withdraw(&self, registration: &Registration, token: u64) {
+        let tell = Some((self.0.stream.clone(), token));
+        self.0.inner.ask(Command::Withdraw(Release { rkey: registration.rkey(), tell }));
+    }
+
     /// The next event, if there is one.
     pub fn poll(&self) -> Option<Event> {
         if let Some(event) = self.take() {

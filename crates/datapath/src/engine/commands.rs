@@ -51,6 +51,12 @@ impl Core {
                 self.shared.tell();
             }
             Command::Release(release) => self.release(release),
+            Command::Withdraw(release) => {
+                let now = self.io.now;
+                self.io.look_by(now);
+                self.regions.withdrawals.push(release);
+                self.go_on_withdrawing();
+            }
             Command::Look => self.shared.tell(),
             Command::Close { connection } => {
                 self.give_up_deferred(&connection);
@@ -186,6 +192,22 @@ impl Core {
         self.io.look_by(now);
         self.regions.releases.push(release);
         self.go_on_releasing();
+    }
+
+    /// Takes away the memory of what is to be withdrawn and is no longer being read.
+    pub(super) fn go_on_withdrawing(&mut self) {
+        for release in std::mem::take(&mut self.regions.withdrawals) {
+            if self.endpoint.is_read(release.rkey) {
+                self.regions.withdrawals.push(release);
+                continue;
+            }
+            if let Some(Registered { handle, .. }) = self.regions.registered.get(&release.rkey) {
+                let len = self.io.places.get(*handle).map_or(0, |place| place.memory.len());
+                self.io.places.replace(*handle, Slices::nothing(len));
+            }
+            released(release);
+            self.shared.tell();
+        }
     }
 
     /// Closes what is to be closed and is no longer being read.

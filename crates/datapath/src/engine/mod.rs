@@ -79,6 +79,8 @@ struct Regions {
     registered: BTreeMap<u64, Registered>,
     /// Those to be closed once READs of them are answered.
     releases: Vec<Release>,
+    /// Those that lose their memory, and not their key, once READs of them are answered.
+    withdrawals: Vec<Release>,
     /// Where keys come from, and go when nothing is open under them.
     keys: Arc<Mutex<Keys>>,
 }
@@ -124,7 +126,7 @@ pub(crate) fn open<B: Backend>(
         asked: Vec::new(),
         unproven: Unproven::default(),
         surveys: Vec::new(),
-        regions: Regions { registered: BTreeMap::new(), releases: Vec::new(), keys },
+        regions: Regions { registered: BTreeMap::new(), releases: Vec::new(), withdrawals: Vec::new(), keys },
         deaths: Deaths::default(),
         renewal: Renewal::default(),
         config: Arc::new(config),
@@ -211,7 +213,8 @@ impl Service for Core {
     }
     fn next_timer(&self) -> Option<Time> {
         let timers = [self.endpoint.poll_timer(), self.setup.next_timer(), self.io.waits_for_line];
-        let waits = self.connections.len() > 0 || !self.regions.releases.is_empty();
+        let closes = !self.regions.releases.is_empty() || !self.regions.withdrawals.is_empty();
+        let waits = self.connections.len() > 0 || closes;
         let upkeep = waits.then_some(self.io.next_upkeep);
         timers.into_iter().chain([upkeep]).flatten().min()
     }
@@ -229,6 +232,7 @@ impl Service for Core {
     fn abandon(&mut self) {
         self.close_all(CloseReason::DeviceClosed);
         std::mem::take(&mut self.regions.releases).into_iter().for_each(released);
+        std::mem::take(&mut self.regions.withdrawals).into_iter().for_each(released);
     }
 }
 

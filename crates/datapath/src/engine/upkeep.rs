@@ -64,6 +64,7 @@ impl Core {
             }
             wait = BUSY;
         }
+        self.go_on_withdrawing();
         self.go_on_releasing();
         if !self.regions.releases.is_empty() {
             wait = BUSY;

@@ -22,10 +22,24 @@ pub struct Slices(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     One(Slice),
+    Other(Box<Other>),
+}
+
+#[derive(Clone, Debug)]
+enum Other {
     Several(Box<[Slice]>),
+    /// No memory: what goes there is lost, and what comes from there is zeros.
+    Nothing {
+        len: usize,
+    },
 }
 
 impl Slices {
+    /// So many bytes of no memory.
+    pub(crate) fn nothing(len: usize) -> Self {
+        Slices(Kind::Other(Box::new(Other::Nothing { len })))
+    }
+
     /// These, in this order; none at all are an empty message.
     ///
     /// # Errors
@@ -36,15 +50,19 @@ impl Slices {
         if slices.next().is_some() {
             return Err(RegionError::TooManySlices { limit: MAX_SLICES });
         }
-        Ok(Slices(Kind::Several(all)))
+        Ok(Slices(Kind::Other(Box::new(Other::Several(all)))))
     }
 
     /// Bytes of all together.
     pub fn len(&self) -> usize {
-        match &self.0 {
-            Kind::One(slice) => slice.len(),
+        let other = match &self.0 {
+            Kind::One(slice) => return slice.len(),
+            Kind::Other(other) => &**other,
+        };
+        match other {
             // More than there is memory is too long for any message, and no sum of eight slices is short.
-            Kind::Several(all) => all.iter().fold(0, |sum: usize, slice| sum.saturating_add(slice.len())),
+            Other::Several(all) => all.iter().fold(0, |sum: usize, slice| sum.saturating_add(slice.len())),
+            Other::Nothing { len } => *len,
         }
     }
 
@@ -56,9 +74,12 @@ impl Slices {
     /// `bytes` go to `offset` of what the slices are together. False, and nothing copied, if they do not fit.
     #[inline]
     pub(crate) fn place(&self, offset: u64, bytes: &[u8]) -> bool {
-        match &self.0 {
-            Kind::One(slice) => slice.place(offset, bytes),
-            Kind::Several(all) => {
+        let other = match &self.0 {
+            Kind::One(slice) => return slice.place(offset, bytes),
+            Kind::Other(other) => &**other,
+        };
+        match other {
+            Other::Several(all) => {
                 let mut left = bytes;
                 self.each(all, offset, bytes.len(), |slice, at, len| {
                     let (here, rest) = left.split_at(len);
@@ -66,21 +87,29 @@ impl Slices {
                     slice.place(at, here)
                 })
             }
+            Other::Nothing { len } => is_within(*len, offset, bytes.len()),
         }
     }
 
     /// Bytes from `offset` of what the slices are together. False, and nothing copied, if there are not so many.
     #[inline]
     pub(crate) fn fetch(&self, offset: u64, to: &mut [u8]) -> bool {
-        match &self.0 {
-            Kind::One(slice) => slice.fetch(offset, to),
-            Kind::Several(all) => {
+        let other = match &self.0 {
+            Kind::One(slice) => return slice.fetch(offset, to),
+            Kind::Other(other) => &**other,
+        };
+        match other {
+            Other::Several(all) => {
                 let mut done = 0;
                 self.each(all, offset, to.len(), |slice, at, len| {
                     let here = &mut to[done..done + len];
                     done += len;
                     slice.fetch(at, here)
                 })
+            }
+            Other::Nothing { len } => {
+                to.fill(0);
+                is_within(*len, offset, to.len())
             }
         }
     }
@@ -117,6 +146,11 @@ impl From<Slice> for Slices {
     }
 }
 
+/// Whether `bytes` at `offset` lie in memory of this length.
+fn is_within(len: usize, offset: u64, bytes: usize) -> bool {
+    usize::try_from(offset).is_ok_and(|offset| bytes <= len && offset <= len - bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +169,15 @@ mod tests {
         let error = Slices::of(vec![region.all(); 9]).unwrap_err();
         assert_eq!(error, RegionError::TooManySlices { limit: 8 });
         assert!(Slices::of([]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn nothing_takes_all_and_gives_zeros_within_its_bounds() {
+        let nothing = Slices::nothing(10);
+        let mut bytes = [1; 4];
+        assert_eq!(nothing.len(), 10);
+        assert!(nothing.place(6, &bytes) && !nothing.place(7, &bytes) && !nothing.place(u64::MAX, &bytes));
+        assert!(nothing.fetch(6, &mut bytes) && bytes == [0; 4] && !nothing.fetch(7, &mut bytes));
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 //! The tests of this crate as one program: it is linked once.
 
+mod closed_memory;
 mod domains;
 mod fewer_paths;
 mod hostile;

@@ -80,6 +80,8 @@ enum Fate {
 pub(crate) struct Buffers {
     slots: Slab<Slot>,
     registrations: HashMap<u64, Opened>,
+    /// Keys whose memory was taken away, until no peer uses them.
+    withdrawn: HashMap<u64, Registration>,
     loans: Slab<Loan>,
     /// What is being released, by token.
     releasing: Slab<Buffer>,
@@ -98,8 +100,8 @@ impl Buffers {
     /// `words` is held while a word is changed.
     pub(crate) fn new(device: Device, events: Events, words: Arc<Mutex<()>>) -> Self {
         let (slots, registrations, releasing) = (Slab::new(), HashMap::new(), Slab::new());
-        let (loans, near) = (Slab::new(), Map::default());
-        Buffers { slots, registrations, loans, releasing, device, events, words, near }
+        let (loans, near, withdrawn) = (Slab::new(), Map::default(), HashMap::new());
+        Buffers { slots, registrations, withdrawn, loans, releasing, device, events, words, near }
     }
 
     /// From now on messages of a peer go through shared memory, or not.
@@ -143,26 +145,18 @@ impl Buffers {
         });
     }
 
-    /// Copies between a piece and memory of a peer on this host.
+    /// Copies memory of a peer on this host to a piece.
     ///
     /// # Errors
     /// The kernel's.
-    pub(crate) fn copy(&self, lane: &Lane, way: Direction, piece: Piece, address: u64) -> io::Result<()> {
+    pub(crate) fn copy(&self, lane: &Lane, into: Piece, address: u64) -> io::Result<()> {
         let mut spans = Vec::new();
-        let mut result = Ok(());
-        self.spans(piece, |_, part| match (part, way) {
-            (Part::Lent(span), _) => spans.push(span),
-            (Part::Owned(bytes), Direction::ToPeer) => result = memory::write_bytes(lane, bytes, address),
+        self.spans(into, |_, part| match part {
+            Part::Lent(span) => spans.push(span),
             // Copies of ours are only ever sent.
-            (Part::Owned(_), Direction::FromPeer) => result = Err(io::ErrorKind::InvalidInput.into()),
+            Part::Owned(_) => {}
         });
-        if !spans.is_empty() {
-            result = match way {
-                Direction::FromPeer => memory::read(lane, &spans, address),
-                Direction::ToPeer => memory::write(lane, &spans, address),
-            };
-        }
-        result
+        memory::read(lane, &spans, address)
     }
 
     fn insert(&mut self, stored: Stored) -> Buffer {
@@ -211,6 +205,14 @@ impl Buffers {
     /// Whether there is any such buffer.
     pub(crate) fn any_in_use(&self) -> bool {
         !self.releasing.is_empty()
+    }
+
+    /// The loop is to give up memory; by which token it tells.
+    fn begin_release(&mut self, buffer: Buffer) -> u64 {
+        if let Some(slot) = self.slots.get_mut(index(buffer)) {
+            slot.releasing += 1;
+        }
+        self.releasing.insert(buffer) as u64
     }
 
     /// The loop has given up a registration; the buffer that it was of.
@@ -264,6 +266,13 @@ impl Buffers {
             left -= here;
         }
         Slices::of(slices).ok()
+    }
+
+    /// Where the first byte of a piece is, if the others follow it.
+    pub(crate) fn start_of_one(&self, piece: Piece) -> Option<u64> {
+        let mut parts = 0;
+        self.spans(piece, |_, _| parts += 1);
+        self.start(piece).filter(|_| parts == 1)
     }
 
     /// Where the first byte of a piece is.
@@ -368,15 +377,22 @@ impl Memory for Buffers {
     }
 
     fn deregister(&mut self, rkey: u64) {
+        if self.withdrawn.remove(&rkey).is_some() {
+            // Dropping the registration closes it.
+            return;
+        }
         let Some(Opened { registration, piece, .. }) = self.registrations.remove(&rkey) else {
             self.loans.try_remove(near_index(rkey));
             return;
         };
-        let buffer = piece.buffer;
-        if let Some(slot) = self.slots.get_mut(index(buffer)) {
-            slot.releasing += 1;
-        }
-        let token = self.releasing.insert(buffer) as u64;
+        let token = self.begin_release(piece.buffer);
         self.events.release(registration, token);
+    }
+
+    fn withdraw(&mut self, rkey: u64) {
+        let Some(Opened { registration, piece, .. }) = self.registrations.remove(&rkey) else { return };
+        let token = self.begin_release(piece.buffer);
+        self.events.withdraw(&registration, token);
+        self.withdrawn.insert(rkey, registration);
     }
 }

@@ -8,11 +8,10 @@ use std::sync::{Arc, Weak};
 use arrayvec::ArrayVec;
 use pathweave_datapath::{Accepting, ConnectionId, Device, Events, Remote, Slice};
 use pathweave_tagged::{
-    self as tagged, Action, Buffer, Completion, Config, Engine, Payload, PeerId, Piece, Region, RegionEvents,
-    RegionId, Release, RequestId,
+    self as tagged, Action, Buffer, Completion, Config, Engine, Failure, Payload, PeerId, Piece, RegionId,
+    Release, RequestId,
 };
 use slab::Slab;
-use smallvec::smallvec;
 
 use super::Endpoint;
 use super::buffers::{Buffers, Direction};
@@ -21,12 +20,11 @@ use super::neighbours::{Copy, Neighbours};
 use super::report::{Local, Reporter};
 use super::stage::Stage;
 use super::visits::Visits;
-use crate::abi::errno::{FI_EADDRINUSE, FI_EINVAL, FI_ENOKEY};
+use crate::abi::errno::FI_EADDRINUSE;
 use crate::abi::fabric::*;
 use crate::ffi::memory;
 use crate::guard::{Answer, Errno};
-use crate::log::{Level, say};
-use crate::object::domain::Mr;
+use crate::log::{Level, say, say_once};
 use crate::object::lock;
 use crate::object::uses::Use;
 use crate::object::vector::Vector;
@@ -73,8 +71,9 @@ pub(super) enum Request {
 /// A region that is being closed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Closing {
-    region: RegionId,
-    buffer: Buffer,
+    pub(super) key: u64,
+    pub(super) region: RegionId,
+    pub(super) buffer: Buffer,
 }
 
 /// All that the lock guards. Fields are dropped in this order: connections before the device.
@@ -90,7 +89,9 @@ pub(crate) struct Core {
     pub(super) requests: Slab<Request>,
     /// Requests to send or to move bytes that the device has not answered.
     pub(super) unanswered: usize,
-    regions: HashMap<u64, (RegionId, Buffer)>,
+    pub(super) regions: HashMap<u64, (RegionId, Buffer)>,
+    /// Those that are being closed, by the application's key.
+    pub(super) closing: HashMap<u64, Closing>,
     /// Completions that wait until nothing reads the memory any more.
     deferred: Vec<Completion>,
     /// Connections that were given up, until they are over.
@@ -149,6 +150,7 @@ impl Core {
             requests: Slab::new(),
             unanswered: 0,
             regions: HashMap::new(),
+            closing: HashMap::new(),
             deferred: Vec::new(),
             dying: HashMap::new(),
             reporter,
@@ -220,6 +222,25 @@ impl Core {
             && self.dying.is_empty()
     }
 
+    /// Whether a peer has yet to get what the application cannot wait for.
+    pub(super) fn owes(&self) -> bool {
+        self.links.ids().any(|peer| self.engine.owes(peer))
+    }
+
+    /// Gives up peers that have not taken what they are owed: what of it the application has posted fails.
+    pub(super) fn give_up_owed(&mut self) {
+        let owed: Vec<PeerId> = self.links.ids().filter(|peer| self.engine.owes(*peer)).collect();
+        for peer in owed {
+            let who = self.links.address(peer).map_or_else(|| "a peer".into(), |address| address.to_string());
+            say_once(&format!(
+                "{who} has not taken all messages by the end of fi_close; those left are lost"
+            ));
+            self.give_up(peer, Link::None);
+            self.engine.peer_down(peer, Failure::TimedOut, &mut self.buffers);
+        }
+        self.carry_out();
+    }
+
     fn act(&mut self, action: Action) {
         match action {
             Action::Connect { peer } => self.dial(peer),
@@ -255,7 +276,11 @@ impl Core {
         request: RequestId,
     ) {
         if let Some(lane) = self.lane_of(peer) {
-            return self.copy(lane, Copy { way, remote, local, request });
+            let copy = Copy { remote, local, request };
+            return match way {
+                Direction::FromPeer => self.read_near(lane, copy),
+                Direction::ToPeer => self.write_near(lane, copy),
+            };
         }
         let remote = Remote { address: remote.address, rkey: remote.rkey };
         let slices = self.buffers.slices(local);
@@ -391,67 +416,6 @@ impl Core {
         for buffer in self.operations.remove(index).buffers {
             self.buffers.forget(buffer);
         }
-    }
-
-    /// Opens registered memory to peers.
-    ///
-    /// # Errors
-    /// FI_EINVAL for memory that ends beyond the last address.
-    pub(super) fn open_region(&mut self, mr: &Mr) -> Answer {
-        let access = match (mr.access & FI_REMOTE_READ != 0, mr.access & FI_REMOTE_WRITE != 0) {
-            (true, true) => tagged::Access::ReadWrite,
-            (true, false) => tagged::Access::Read,
-            (false, true) => tagged::Access::Write,
-            // For this end alone.
-            (false, false) => return Ok(()),
-        };
-        if self.regions.contains_key(&mr.key) {
-            return Ok(());
-        }
-        let wanted = self.reporter.counters.iter().fold(0, |all, bound| all | bound.flags);
-        let events = match (wanted & FI_REMOTE_READ != 0, wanted & FI_REMOTE_WRITE != 0) {
-            _ if self.caps & FI_RMA_EVENT != 0 => RegionEvents::All,
-            (true, true) => RegionEvents::All,
-            (true, false) => RegionEvents::Reads,
-            (false, true) => RegionEvents::Writes,
-            (false, false) => RegionEvents::None,
-        };
-        let piece = self.buffers.lend(smallvec![mr.span]);
-        let region = Region { key: mr.key, base: mr.base, piece, access, events };
-        match self.engine.open_region(region) {
-            Ok(id) => {
-                self.regions.insert(mr.key, (id, piece.buffer));
-                Ok(())
-            }
-            Err(error) => {
-                self.buffers.forget(piece.buffer);
-                let in_use = error == tagged::PostError::KeyInUse;
-                Err(Errno(if in_use { FI_ENOKEY } else { FI_EINVAL }))
-            }
-        }
-    }
-
-    /// Begins to take memory back.
-    pub(super) fn close_region(&mut self, key: u64) -> Option<Closing> {
-        let (region, buffer) = self.regions.remove(&key)?;
-        self.engine.close_region(region, &mut self.buffers);
-        self.carry_out();
-        Some(Closing { region, buffer })
-    }
-
-    /// Whether a peer may still reach it.
-    pub(super) fn is_closing(&self, closing: Closing) -> bool {
-        self.engine.is_closing(closing.region) || self.buffers.is_in_use(closing.buffer)
-    }
-
-    /// Cuts off who has not given it up.
-    pub(super) fn cut_region(&mut self, closing: Closing) {
-        self.engine.cut_region(closing.region, &mut self.buffers);
-        self.carry_out();
-    }
-
-    pub(super) fn forget_region(&mut self, closing: Closing) {
-        self.buffers.forget(closing.buffer);
     }
 
     /// Gives up what connects with a peer, for something else.

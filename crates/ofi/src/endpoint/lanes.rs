@@ -4,7 +4,7 @@ use pathweave_datapath::CloseReason;
 use pathweave_neighbour::{Bell, Brought, Heard, Sent, Ticket};
 use pathweave_tagged::{Failure, Label, Memory, Payload, PeerId, RequestId, Role};
 
-use super::buffers::{Direction, Near};
+use super::buffers::Near;
 use super::core::{Core, HEADER_ROOM};
 use super::links::{Carrier, Link};
 use super::neighbours::{Copy, Health, Neighbour, Standing, Waiting};
@@ -92,6 +92,7 @@ impl Core {
     pub(super) fn hear_last(&mut self, key: LaneKey) {
         let broken = self.neighbours.get(key).is_none_or(|neighbour| neighbour.health == Health::Broken);
         if !broken {
+            self.neighbours.budget = u64::MAX;
             self.hear_lane(key, MOST_LAST_MESSAGES);
         }
     }
@@ -135,6 +136,10 @@ impl Core {
                     self.carry_out();
                 }
                 self.neighbours.settle(key);
+                if let Some(neighbour) = self.neighbours.get_mut(key) {
+                    // The peer hears whether it is to have this end pull.
+                    neighbour.lane.reads_peer();
+                }
                 self.buffers.set_near(peer, Near::Yes);
             }
             match what {
@@ -150,6 +155,9 @@ impl Core {
                 Heard::Nothing | Heard::Broken => {}
             }
             self.carry_out();
+            if self.neighbours.budget == 0 {
+                break;
+            }
         }
         heard
     }
@@ -175,7 +183,7 @@ impl Core {
             Payload::Piece(piece) => piece.len as usize,
             Payload::Bytes(bytes) => bytes.len(),
         };
-        if neighbour.waiting.is_empty() && neighbour.writing == 0 {
+        if neighbour.is_prompt() {
             let buffers = &self.buffers;
             let sent = neighbour.lane.send(header.len() + len, |writer| {
                 writer.put(header);
@@ -237,18 +245,32 @@ impl Core {
         }
     }
 
-    /// Copies from or to memory of a peer on this host, at once or in its turn, or has the peer do it.
-    pub(super) fn copy(&mut self, key: LaneKey, copy: Copy) {
+    /// Copies from memory of a peer on this host, at once or in its turn, or has the peer send it. Behind WRITEs that the peer has yet
+    /// to carry out the latter, since it is to see them.
+    pub(super) fn read_near(&mut self, key: LaneKey, copy: Copy) {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return };
         let was_waiting = neighbour.is_waiting();
-        if neighbour.lane.reads_peer() {
-            neighbour.writing += u32::from(copy.way == Direction::ToPeer);
+        if neighbour.lane.reads_peer() && !neighbour.relay.is_writing() {
             neighbour.copies.push_back(copy);
             self.copy_waiting(key);
         } else {
-            neighbour.relay(copy);
+            neighbour.ask(copy);
             self.send_on(key);
         }
+        self.wake_for(key, was_waiting);
+    }
+
+    /// Has a peer on this host write to its memory.
+    pub(super) fn write_near(&mut self, key: LaneKey, copy: Copy) {
+        let start = self.buffers.start_of_one(copy.local);
+        let Some(neighbour) = self.neighbours.get_mut(key) else { return };
+        let was_waiting = neighbour.is_waiting();
+        neighbour.write(copy, start);
+        self.send_on(key);
+        self.wake_for(key, was_waiting);
+    }
+
+    fn wake_for(&mut self, key: LaneKey, was_waiting: bool) {
         if !was_waiting && self.neighbours.get(key).is_some_and(Neighbour::is_waiting) {
             // If nobody looks, somebody is to go on with it.
             self.neighbours.wake();
@@ -260,13 +282,20 @@ impl Core {
         while self.neighbours.budget > 0 {
             let Some(neighbour) = self.neighbours.get_mut(key) else { return };
             let Some(copy) = neighbour.copies.pop_front() else { return };
-            let copied = self.buffers.copy(&neighbour.lane, copy.way, copy.local, copy.remote.address);
-            neighbour.writing -= u32::from(copy.way == Direction::ToPeer);
+            let copied = self.buffers.copy(&neighbour.lane, copy.local, copy.remote.address);
             let result = copied.map_err(|error| error.raw_os_error());
             if let Err(Some(libc::EPERM | libc::ENOSYS)) = result {
                 return self.ask_from_now_on(key, copy);
             }
             let peer = neighbour.peer;
+            if result.is_ok() && neighbour.lane.peer_withdrawals() != neighbour.withdrawn.len() as u64 {
+                // It may be this that was closed before it was copied. Its owner knows.
+                neighbour.ask(copy);
+                self.send_on(key);
+                continue;
+            }
+            let is_withdrawn = neighbour.withdrawn.contains(&copy.remote.rkey);
+            let result = if is_withdrawn { Err(Some(libc::EFAULT)) } else { result };
             self.neighbours.budget = self.neighbours.budget.saturating_sub(copy.local.len);
             let result = result.map_err(|error| match error {
                 Some(libc::EFAULT) => Failure::Access,
@@ -277,20 +306,15 @@ impl Core {
         }
     }
 
-    /// The kernel has let this process copy, and does so no more: the peer is asked for this, for what waits, and for all that
-    /// follows.
+    /// The kernel has let this process copy, and does so no more: the peer is asked for this, for what waits, and for all that follows.
     fn ask_from_now_on(&mut self, key: LaneKey, first: Copy) {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return };
         say(Level::Info, format_args!("memory of a peer on this host is not copied by the kernel any more"));
         neighbour.lane.cannot_read_peer();
         let rest = std::mem::take(&mut neighbour.copies);
-        neighbour.writing = 0;
-        // Messages that waited for WRITEs among them stay behind those.
-        let behind = std::mem::take(&mut neighbour.waiting);
         for copy in std::iter::once(first).chain(rest) {
-            neighbour.relay(copy);
+            neighbour.ask(copy);
         }
-        neighbour.waiting.extend(behind);
         self.send_on(key);
     }
 

@@ -14,6 +14,7 @@ mod links;
 mod looks;
 mod neighbours;
 mod operations;
+mod regions;
 mod relay;
 mod relays;
 mod report;
@@ -50,8 +51,11 @@ use crate::settings;
 /// Paths of a connection through a network, unless said otherwise. Switches hash source ports: of 16 none takes a given one of four
 /// spines in one connection of 100, of 32 in one of 10,000, and its rate is lost to that connection.
 const PATHS: u16 = 32;
-/// How long closing waits for what is not yet sent, or not yet given up.
+/// How long closing an endpoint waits for operations that the application has not waited for. For what it cannot wait for, as
+/// there is no entry of it, that is as long as a peer may be silent.
 const LINGER: Duration = Duration::from_secs(1);
+/// How long closing memory waits for peers on this host to finish what they do to it; for others it is [`LINGER`].
+const GRACE: Duration = Duration::from_millis(200);
 
 /// What is bound before the endpoint is enabled.
 pub(crate) struct New {
@@ -121,7 +125,7 @@ fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
     };
     config.waiting = settings.waiting;
     config.peer_timeout = settings.peer_timeout;
-    config.connect_timeout = Duration::from_secs(30).min(settings.peer_timeout);
+    config.connect_timeout = settings.peer_timeout;
     config.max_connections_per_peer = config.max_connections;
     config.answer_data = handshake::Answer { boot }.encode();
     config
@@ -308,9 +312,17 @@ impl Endpoint {
         }
     }
 
-    /// Waits up to a second for something, making progress.
-    fn linger(&self, done: impl Fn() -> bool) -> bool {
-        let deadline = Instant::now() + LINGER;
+    /// Whether a peer has yet to get what the application cannot wait for.
+    fn owes(&self) -> bool {
+        match &*lock(&self.state) {
+            State::Enabled(core) => core.owes(),
+            State::New(_) | State::Closed => false,
+        }
+    }
+
+    /// Waits for something for so long, making progress.
+    fn linger(&self, most: Duration, done: impl Fn() -> bool) -> bool {
+        let deadline = Instant::now() + most;
         while !done() {
             if Instant::now() >= deadline {
                 return false;
@@ -321,9 +333,17 @@ impl Endpoint {
         true
     }
 
-    /// Ends it: what is not yet sent has a second to leave, and the loop's thread is gone when this returns.
+    /// Ends it. What was accepted without an entry to come is delivered, or fails with one; the loop's thread is gone when this
+    /// returns.
     pub(crate) fn close(&self) {
-        self.linger(|| self.is_idle());
+        self.linger(LINGER, || self.is_idle());
+        if !self.linger(self.domain.settings.peer_timeout, || !self.owes()) {
+            if let State::Enabled(core) = &mut *lock(&self.state) {
+                core.give_up_owed();
+            }
+            // What has failed is told once its memory is nobody's.
+            self.linger(LINGER, || self.is_idle());
+        }
         // Not under the lock: the loop's thread may wait for it, and is waited for here.
         let before = std::mem::replace(&mut *lock(&self.state), State::Closed);
         if let State::Enabled(core) = &before {
@@ -419,26 +439,34 @@ impl OpensMemory for Endpoint {
         }
     }
 
-    fn close(&self, key: u64) {
+    fn close(&self, key: u64) -> Answer {
         let closing = match &mut *lock(&self.state) {
             State::Enabled(core) => core.close_region(key),
             State::New(_) | State::Closed => None,
         };
-        let Some(closing) = closing else { return };
+        let Some(closing) = closing else { return Ok(()) };
         let is_closed = || match &*lock(&self.state) {
             State::Enabled(core) => !core.is_closing(closing),
             State::New(_) | State::Closed => true,
         };
-        if !self.linger(is_closed) {
-            // Who does not answer is cut off: a stale key must never be used.
+        let is_near = || match &*lock(&self.state) {
+            State::Enabled(core) => core.is_closing_for_neighbours(closing),
+            State::New(_) | State::Closed => true,
+        };
+        if !self.linger(GRACE, is_closed) && (is_near() || !self.linger(LINGER - GRACE, is_closed)) {
+            // Who does not answer may be stopped, and goes on some day: it finds nothing under the key then.
             if let State::Enabled(core) = &mut *lock(&self.state) {
-                core.cut_region(closing);
+                core.withdraw_region(closing);
             }
-            self.linger(is_closed);
+            // Answers that were sent to a peer may have to be sent again as long as it counts as alive.
+            if !self.linger(self.domain.settings.peer_timeout + LINGER, is_closed) {
+                return Err(Errno(FI_EBUSY));
+            }
         }
         if let State::Enabled(core) = &mut *lock(&self.state) {
             core.forget_region(closing);
         }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 //! makes a lane and hands it over there, and from its first message on all messages go through it, both ways; who dialled hears
 //! of the lane by its ticket, before that first message. Where there is no meeting the peer answers over the network.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -16,7 +16,6 @@ use pathweave_neighbour::{
 use pathweave_tagged::{PeerId, Piece, Remote, RequestId};
 use slab::Slab;
 
-use super::buffers::Direction;
 use super::handshake::Here;
 use super::relay::Relay;
 use super::watch::{self, LaneKey, Watched};
@@ -30,21 +29,24 @@ const LOOKS: u64 = 8192;
 /// About as long as an answer takes.
 const LOOKS_WITHOUT_CORES: u64 = 64;
 
-/// What waits for room, or for WRITEs before it.
+/// What waits for room, or for what the peer pulls before it.
 #[derive(Debug)]
 pub(super) enum Waiting {
     /// A message.
     Message { bytes: Box<[u8]>, request: RequestId },
     /// A READ of what this process cannot copy by itself.
     Ask { id: u32, from: Place, len: u64 },
-    /// Such a WRITE, or the rest of it.
+    /// A WRITE whose bytes go through the lane, or the rest of it.
     Put { id: u32, to: Place, from: Piece },
+    /// A WRITE that the peer is to carry out, and where its bytes are here.
+    Pull { id: u32, to: Place, from: Piece, start: u64 },
+    /// What was open under a key is not any more.
+    Withdrawn { key: u64 },
 }
 
 /// A copy from or to memory of the peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Copy {
-    pub(super) way: Direction,
     /// In the peer's memory.
     pub(super) remote: Remote,
     pub(super) local: Piece,
@@ -75,11 +77,11 @@ pub(super) struct Neighbour {
     pub(super) peer: PeerId,
     pub(super) lane: Lane,
     pub(super) waiting: VecDeque<Waiting>,
-    /// What is to be copied, in order.
+    /// What is to be copied from there, in order.
     pub(super) copies: VecDeque<Copy>,
-    /// WRITEs among the copies: no message overtakes those.
-    pub(super) writing: u32,
-    /// What goes through the lane instead.
+    /// Keys of the peer's memory that were withdrawn while this end had not given them up.
+    pub(super) withdrawn: HashSet<u64>,
+    /// What the peer does.
     pub(super) relay: Relay,
     pub(super) turn: Turn,
     pub(super) health: Health,
@@ -211,7 +213,7 @@ impl Neighbours {
             lane,
             waiting: VecDeque::new(),
             copies: VecDeque::new(),
-            writing: 0,
+            withdrawn: HashSet::new(),
             relay: Relay::new(),
             turn: Turn::Said,
             health: Health::Good,
@@ -241,7 +243,7 @@ impl Neighbours {
     /// The neighbour to whom a message can be sent at once: nothing is before it.
     pub(super) fn prompt(&mut self, peer: PeerId) -> Option<&mut Neighbour> {
         let neighbour = self.lanes.get_mut(self.settled.get(&peer)?.0)?;
-        let idle = neighbour.waiting.is_empty() && neighbour.writing == 0 && neighbour.health == Health::Good;
+        let idle = neighbour.is_prompt() && neighbour.health == Health::Good;
         idle.then_some(neighbour)
     }
 
@@ -335,6 +337,11 @@ impl Neighbour {
     /// Whether anything waits for room, or for its turn.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty() || !self.copies.is_empty() || self.relay.next().is_some()
+    }
+
+    /// Whether a message would go at once: nothing is before it.
+    pub(super) fn is_prompt(&self) -> bool {
+        self.waiting.is_empty() && !self.relay.is_pulling()
     }
 
     /// The peer has broken the rules.

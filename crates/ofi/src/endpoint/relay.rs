@@ -1,13 +1,11 @@
-//! Memory that goes through a lane piece by piece, since the kernel does not let one of its ends copy: what was asked of the peer,
-//! and what it has asked. Nothing here trusts the peer; what cannot be breaks the lane.
+//! What was asked of the peer and what it has asked: to pull bytes, or to give and take them piece by piece through the lane, where
+//! they are few or the kernel does not let one of its ends copy. Nothing here trusts the peer; what cannot be breaks the lane.
 
 use std::collections::VecDeque;
 
 use pathweave_neighbour::{More, Note, Place};
 use pathweave_tagged::{Piece, RequestId};
 use slab::Slab;
-
-use super::buffers::Direction;
 
 /// Bytes of a piece: three and a little fit a ring, so one is written while another is read.
 pub(super) const PIECE_BYTES: u64 = 32 << 10;
@@ -21,10 +19,19 @@ pub(super) struct Nonsense;
 /// Something that was asked of the peer.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
-    way: Direction,
-    /// What has not come yet; of a put nothing comes.
-    rest: Piece,
+    what: Wish,
     request: RequestId,
+}
+
+/// What the peer is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// To give bytes; those that have not come yet.
+    Give(Piece),
+    /// To write: the bytes are put, or it is yet to be told to pull them.
+    Take,
+    /// To pull these bytes to that place, of which it was told.
+    Pull(Piece, Place),
 }
 
 /// What the peer is told next.
@@ -51,43 +58,80 @@ pub(super) struct Relay {
     asked: Slab<Asked>,
     answers: VecDeque<Answer>,
     coming: Taken,
+    /// WRITEs that were asked for and are not answered, and those among them that the peer is to pull.
+    writes: u32,
+    pulls: u32,
 }
 
 impl Relay {
     pub(super) fn new() -> Self {
-        Relay { asked: Slab::new(), answers: VecDeque::new(), coming: Taken::All }
+        Relay { asked: Slab::new(), answers: VecDeque::new(), coming: Taken::All, writes: 0, pulls: 0 }
     }
 
     /// Remembers what is asked of the peer; by which number its answers name it.
-    pub(super) fn ask(&mut self, way: Direction, local: Piece, request: RequestId) -> u32 {
-        let rest = if way == Direction::FromPeer { local } else { Piece::NONE };
-        self.asked.insert(Asked { way, rest, request }) as u32
+    pub(super) fn ask(&mut self, what: Wish, request: RequestId) -> u32 {
+        self.writes += u32::from(what == Wish::Take);
+        self.asked.insert(Asked { what, request }) as u32
+    }
+
+    /// The peer was told to pull bytes of a WRITE.
+    pub(super) fn tell_to_pull(&mut self, id: u32, from: Piece, to: Place) {
+        if let Some(asked) = self.asked.get_mut(id as usize).filter(|asked| asked.what == Wish::Take) {
+            asked.what = Wish::Pull(from, to);
+            self.pulls += 1;
+        }
+    }
+
+    /// Whether the peer has yet to say that a WRITE is there.
+    pub(super) fn is_writing(&self) -> bool {
+        self.writes > 0
+    }
+
+    /// Whether it has yet to say so of what it is to pull.
+    pub(super) fn is_pulling(&self) -> bool {
+        self.pulls > 0
     }
 
     /// Bytes have come: where they go, and the request that is complete with them.
     pub(super) fn given(&mut self, id: u32, len: u64) -> Result<(Piece, Option<RequestId>), Nonsense> {
-        let asked = self.asked.get_mut(id as usize).ok_or(Nonsense)?;
-        let into = asked.rest.part(0, len).filter(|piece| piece.len > 0).ok_or(Nonsense)?;
-        asked.rest = asked.rest.part(len, asked.rest.len - len).ok_or(Nonsense)?;
-        let is_last = asked.rest.len == 0;
-        let request = asked.request;
+        let Some(Asked { what: Wish::Give(rest), request }) = self.asked.get_mut(id as usize) else {
+            return Err(Nonsense);
+        };
+        let into = rest.part(0, len).filter(|piece| piece.len > 0).ok_or(Nonsense)?;
+        *rest = rest.part(len, rest.len - len).ok_or(Nonsense)?;
+        let (is_last, request) = (rest.len == 0, *request);
         if is_last {
             self.asked.remove(id as usize);
         }
         Ok((into, is_last.then_some(request)))
     }
 
-    /// All pieces of a put are there: the request that is complete.
+    /// All bytes of a WRITE are there: the request that is complete.
     pub(super) fn done(&mut self, id: u32) -> Result<RequestId, Nonsense> {
         match self.asked.get(id as usize) {
-            Some(Asked { way: Direction::ToPeer, .. }) => Ok(self.asked.remove(id as usize).request),
+            Some(Asked { what: Wish::Take | Wish::Pull(..), .. }) => self.denied(id),
             _ => Err(Nonsense),
         }
     }
 
     /// The peer refuses: the request that has failed.
     pub(super) fn denied(&mut self, id: u32) -> Result<RequestId, Nonsense> {
-        self.asked.try_remove(id as usize).map(|asked| asked.request).ok_or(Nonsense)
+        let Asked { what, request } = self.asked.try_remove(id as usize).ok_or(Nonsense)?;
+        match what {
+            Wish::Give(_) => {}
+            Wish::Take => self.writes -= 1,
+            Wish::Pull(..) => (self.writes, self.pulls) = (self.writes - 1, self.pulls - 1),
+        }
+        Ok(request)
+    }
+
+    /// The peer cannot pull: what is to be put instead, and where.
+    pub(super) fn unable(&mut self, id: u32) -> Result<(Piece, Place), Nonsense> {
+        let asked = self.asked.get_mut(id as usize).ok_or(Nonsense)?;
+        let Wish::Pull(from, to) = asked.what else { return Err(Nonsense) };
+        asked.what = Wish::Take;
+        self.pulls -= 1;
+        Ok((from, to))
     }
 
     /// The peer asks for bytes.
@@ -110,6 +154,11 @@ impl Relay {
             Taken::All => Note::Done { id },
             Taken::NotAll => Note::Deny { id },
         };
+        self.answer(Answer::Say(note))
+    }
+
+    /// A pull was carried out, or not.
+    pub(super) fn pulled(&mut self, note: Note) -> Result<(), Nonsense> {
         self.answer(Answer::Say(note))
     }
 
@@ -159,18 +208,34 @@ mod tests {
     fn what_was_asked_for_comes_in_pieces_and_is_complete_with_the_last() {
         let mut relay = Relay::new();
         let local = Piece { buffer: Buffer(3), offset: 10, len: 100 };
-        let id = relay.ask(Direction::FromPeer, local, RequestId(5));
+        let id = relay.ask(Wish::Give(local), RequestId(5));
         assert_eq!(relay.given(id, 60), Ok((Piece { len: 60, ..local }, None)));
         assert_eq!(relay.given(id, 41), Err(Nonsense), "more than was asked for");
         assert_eq!(relay.done(id), Err(Nonsense), "that is said of puts");
         let rest = Piece { offset: 70, len: 40, ..local };
         assert_eq!(relay.given(id, 40), Ok((rest, Some(RequestId(5)))));
         assert_eq!(relay.given(id, 1), Err(Nonsense), "it is complete");
-        let put = relay.ask(Direction::ToPeer, local, RequestId(6));
+        let put = relay.ask(Wish::Take, RequestId(6));
         assert_eq!(relay.given(put, 1), Err(Nonsense), "nothing comes of a put");
+        assert_eq!(relay.unable(put), Err(Nonsense), "that is said of pulls");
         assert_eq!((relay.done(put), relay.done(put)), (Ok(RequestId(6)), Err(Nonsense)));
-        let denied = relay.ask(Direction::FromPeer, local, RequestId(8));
+        let denied = relay.ask(Wish::Give(local), RequestId(8));
         assert_eq!((relay.denied(denied), relay.denied(denied)), (Ok(RequestId(8)), Err(Nonsense)));
+    }
+
+    #[test]
+    fn what_the_peer_cannot_pull_is_put() {
+        let mut relay = Relay::new();
+        let local = Piece { buffer: Buffer(3), offset: 10, len: 100 };
+        let [pulled, put] = [5, 6].map(|number| relay.ask(Wish::Take, RequestId(number)));
+        assert!(relay.is_writing() && !relay.is_pulling(), "the peer is not told yet");
+        [pulled, put].iter().for_each(|id| relay.tell_to_pull(*id, local, FROM));
+        assert!(relay.is_pulling());
+        assert_eq!(relay.done(pulled), Ok(RequestId(5)));
+        assert_eq!((relay.unable(put), relay.unable(put)), (Ok((local, FROM)), Err(Nonsense)));
+        assert!(relay.is_writing() && !relay.is_pulling());
+        assert_eq!(relay.done(put), Ok(RequestId(6)));
+        assert!(!relay.is_writing());
     }
 
     #[test]
@@ -196,7 +261,7 @@ mod tests {
     }
 
     fn said() -> impl Strategy<Value = (u8, u32, u64, u64)> {
-        (0u8..6, 0u32..4, prop_oneof![0u64..200, any::<u64>()], any::<u64>())
+        (0u8..7, 0u32..5, prop_oneof![0u64..200, any::<u64>()], any::<u64>())
     }
 
     proptest! {
@@ -206,9 +271,12 @@ mod tests {
             let mut relay = Relay::new();
             let local = Piece { buffer: Buffer(1), offset: 5, len: 100 };
             let mut open = vec![];
-            for id in 0..3 {
-                let way = if id == 1 { Direction::ToPeer } else { Direction::FromPeer };
-                prop_assert_eq!(relay.ask(way, local, RequestId(id)), id as u32);
+            for id in 0..4 {
+                let wish = if id % 2 == 1 { Wish::Take } else { Wish::Give(local) };
+                prop_assert_eq!(relay.ask(wish, RequestId(id)), id as u32);
+                if id == 3 {
+                    relay.tell_to_pull(id as u32, local, FROM);
+                }
                 open.push((id, 100));
             }
             for (kind, id, len, address) in steps {
@@ -226,6 +294,7 @@ mod tests {
                     },
                     1 => relay.done(id).ok(),
                     2 => relay.denied(id).ok(),
+                    6 => relay.unable(id).ok().and(None),
                     3 => relay.wanted(id, Place { key: 0, address }, len).ok().and(None),
                     4 => relay.put(id, if len % 2 == 0 { More::Ends } else { More::Follows }, Taken::All).ok().and(None),
                     _ => {
@@ -240,6 +309,7 @@ mod tests {
                     prop_assert_eq!(open.remove(before.unwrap()).0, request.0);
                 }
                 prop_assert!(relay.answers.len() <= MOST_ANSWERS);
+                prop_assert!(relay.pulls <= relay.writes && relay.writes <= open.len() as u32);
             }
         }
     }

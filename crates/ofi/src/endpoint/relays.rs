@@ -1,13 +1,16 @@
-//! Memory of peers on this host that goes through lanes, piece by piece: READs and WRITEs of this end, and what peers ask for.
+//! Memory of peers on this host: READs and WRITEs of this end that a peer carries out, and what peers ask for.
 
 use pathweave_neighbour::{More, Note, Place, Sent};
-use pathweave_tagged::{Failure, PeerId};
+use pathweave_tagged::{Failure, PeerId, Remote};
 
 use super::buffers::Direction;
 use super::core::Core;
 use super::neighbours::{Copy, Neighbour, Turn, Waiting};
-use super::relay::{Answer, Nonsense, PIECE_BYTES, Taken};
+use super::relay::{Answer, Nonsense, PIECE_BYTES, Taken, Wish};
 use super::watch::LaneKey;
+
+/// Keys that a peer may withdraw while a lane lasts: it does so once it has waited for this end, not more often than that.
+const MOST_WITHDRAWN: usize = 1 << 16;
 
 /// What became of an attempt to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,15 +22,33 @@ enum Step {
 }
 
 impl Neighbour {
-    /// Has the peer send, or take, what this process cannot copy by itself.
-    pub(super) fn relay(&mut self, copy: Copy) {
-        let Copy { way, remote, local, request } = copy;
-        let at = Place { key: remote.rkey, address: remote.address };
-        let id = self.relay.ask(way, local, request);
-        self.waiting.push_back(match way {
-            Direction::FromPeer => Waiting::Ask { id, from: at, len: local.len },
-            Direction::ToPeer => Waiting::Put { id, to: at, from: local },
+    /// Has the peer send what this process cannot copy by itself, or not now.
+    pub(super) fn ask(&mut self, copy: Copy) {
+        let Copy { remote, local, request } = copy;
+        let id = self.relay.ask(Wish::Give(local), request);
+        self.waiting.push_back(Waiting::Ask { id, from: place(remote), len: local.len });
+    }
+
+    /// Has the peer write to its memory: `start` is where the bytes are here, if they follow each other.
+    pub(super) fn write(&mut self, copy: Copy, start: Option<u64>) {
+        let Copy { remote, local, request } = copy;
+        let to = place(remote);
+        // One piece is copied twice sooner than the peer is asked once.
+        let pulled = start.filter(|_| local.len > PIECE_BYTES && self.lane.is_read_by_peer());
+        let id = self.relay.ask(Wish::Take, request);
+        self.waiting.push_back(match pulled {
+            Some(start) => Waiting::Pull { id, to, from: local, start },
+            None => Waiting::Put { id, to, from: local },
         });
+    }
+
+    /// Whether the first of what waits may go: behind what the peer is to pull goes nothing else until that is there.
+    fn can_say(&self) -> bool {
+        match self.waiting.front() {
+            None => false,
+            Some(Waiting::Pull { .. }) => true,
+            Some(_) => !self.relay.is_pulling(),
+        }
     }
 
     fn step(&mut self, sent: Sent) -> Step {
@@ -40,6 +61,10 @@ impl Neighbour {
             }
         }
     }
+}
+
+fn place(remote: Remote) -> Place {
+    Place { key: remote.rkey, address: remote.address }
 }
 
 impl Core {
@@ -71,12 +96,62 @@ impl Core {
             }
             Note::Done { id } => Some((neighbour.relay.done(id)?, Ok(()))),
             Note::Deny { id } => Some((neighbour.relay.denied(id)?, Err(Failure::Access))),
+            Note::Pull { id, to, from, len } => {
+                let answer = self.pull(key, id, (to, from, len));
+                self.neighbours.get_mut(key).ok_or(Nonsense)?.relay.pulled(answer)?;
+                None
+            }
+            Note::Unable { id } => {
+                let (from, to) = neighbour.relay.unable(id)?;
+                // What waits was held back for it.
+                neighbour.waiting.push_front(Waiting::Put { id, to, from });
+                None
+            }
+            Note::Withdrawn { key } => {
+                neighbour.withdrawn.insert(key);
+                if neighbour.withdrawn.len() > MOST_WITHDRAWN {
+                    return Err(Nonsense);
+                }
+                None
+            }
         };
+        let Some(neighbour) = self.neighbours.get_mut(key) else { return Ok(()) };
         neighbour.lane.take_note();
         if let Some((request, result)) = ended {
             self.engine.completed(peer, request, result, &mut self.buffers);
         }
         Ok(())
+    }
+
+    /// Copies bytes of a peer to memory here that is open to it; the answer. The memory stays open meanwhile: closing takes the lock.
+    fn pull(&mut self, key: LaneKey, id: u32, (to, from, len): (Place, u64, u64)) -> Note {
+        let Some(neighbour) = self.neighbours.get_mut(key) else { return Note::Deny { id } };
+        let Some(piece) = self.buffers.lent(neighbour.peer, to, len, Direction::ToPeer) else {
+            return Note::Deny { id };
+        };
+        if !neighbour.lane.reads_peer() {
+            return Note::Unable { id };
+        }
+        self.neighbours.budget = self.neighbours.budget.saturating_sub(len);
+        let Some(neighbour) = self.neighbours.get_mut(key) else { return Note::Deny { id } };
+        match self.buffers.copy(&neighbour.lane, piece, from).map_err(|error| error.raw_os_error()) {
+            Ok(()) => Note::Done { id },
+            Err(Some(libc::EPERM | libc::ENOSYS)) => {
+                neighbour.lane.cannot_read_peer();
+                Note::Unable { id }
+            }
+            Err(_) => Note::Deny { id },
+        }
+    }
+
+    /// Memory is closed to a peer that has not given it up.
+    pub(super) fn withdraw(&mut self, from: PeerId, key: u64) {
+        let Some(lane) = self.lane_of(from) else { return };
+        let Some(neighbour) = self.neighbours.get_mut(lane) else { return };
+        neighbour.lane.withdraw();
+        neighbour.waiting.push_back(Waiting::Withdrawn { key });
+        self.send_on(lane);
+        self.neighbours.wake();
     }
 
     /// Sends what there is room for now, and carries out what follows from it.
@@ -89,7 +164,7 @@ impl Core {
     /// other's room, so that neither keeps the other from the ring.
     pub(super) fn send_on(&mut self, key: LaneKey) {
         while let Some(neighbour) = self.neighbours.get_mut(key) {
-            let can_say = !neighbour.waiting.is_empty() && neighbour.writing == 0;
+            let can_say = neighbour.can_say();
             let (turn, step) = match (can_say, neighbour.relay.next()) {
                 (false, None) => return,
                 (true, None) => (Turn::Said, self.say_next(key)),
@@ -117,6 +192,18 @@ impl Core {
             Some(Waiting::Ask { id, from, len }) => {
                 let ask = Note::Ask { id: *id, from: *from, len: *len };
                 (neighbour.lane.send_note(ask, 0, |_| ()), None)
+            }
+            Some(Waiting::Pull { id, to, from, start }) => {
+                let pull = Note::Pull { id: *id, to: *to, from: *start, len: from.len };
+                let sent = neighbour.lane.send_note(pull, 0, |_| ());
+                if sent == Sent::Yes {
+                    neighbour.relay.tell_to_pull(*id, *from, *to);
+                }
+                (sent, None)
+            }
+            Some(Waiting::Withdrawn { key }) => {
+                let withdrawn = Note::Withdrawn { key: *key };
+                (neighbour.lane.send_note(withdrawn, 0, |_| ()), None)
             }
             Some(Waiting::Put { id, to, from }) => {
                 let len = from.len.min(PIECE_BYTES);

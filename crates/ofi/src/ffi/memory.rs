@@ -153,24 +153,6 @@ pub(crate) fn read(lane: &Lane, into: &[Span], address: u64) -> io::Result<()> {
     unsafe { lane.read(&parts(into), address) }
 }
 
-/// Copies spans to memory of a peer on this host.
-///
-/// # Errors
-/// The kernel's.
-pub(crate) fn write(lane: &Lane, from: &[Span], address: u64) -> io::Result<()> {
-    // SAFETY: promised in `new`.
-    unsafe { lane.write(&parts(from), address) }
-}
-
-/// Copies bytes of ours to memory of a peer on this host.
-///
-/// # Errors
-/// The kernel's.
-pub(crate) fn write_bytes(lane: &Lane, from: &[u8], address: u64) -> io::Result<()> {
-    // SAFETY: the borrow keeps them there and unchanged; they are only read.
-    unsafe { lane.write(&[(from.as_ptr() as usize, from.len())], address) }
-}
-
 /// The first bytes of a place of ours. No request has it: it was taken from its stage and not posted yet.
 pub(crate) fn bytes_mut(place: &mut Slice, len: usize) -> &mut [u8] {
     assert!(len <= place.len());

@@ -124,11 +124,14 @@ unsafe extern "C" fn regattr(
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
     status(|| {
-        // SAFETY: a region of ours, which the caller gives up.
-        let handle = unsafe { MrHandle::take(fid) };
-        // In a child there is nobody who could reach it.
-        if handle.process.is_this() {
-            handle.object.domain.deregister(&handle.object.mr);
+        // SAFETY: a region of ours, which the caller gives up if this succeeds.
+        unsafe {
+            let handle = MrHandle::of(fid);
+            // In a child there is nobody who could reach it.
+            if handle.process.is_this() {
+                handle.object.domain.deregister(&handle.object.mr)?;
+            }
+            drop(MrHandle::take(fid));
         }
         Ok(())
     })

@@ -92,7 +92,10 @@ pub(crate) trait OpensMemory: Send + Sync {
     /// Why it cannot.
     fn open(&self, mr: &Arc<Mr>) -> Answer;
     /// Closes it, and returns when no peer can reach it any more.
-    fn close(&self, key: u64);
+    ///
+    /// # Errors
+    /// FI_EBUSY: bytes of it may have to be sent again. Call this again later.
+    fn close(&self, key: u64) -> Answer;
 }
 
 #[derive(Default)]
@@ -185,7 +188,7 @@ impl Domain {
         drop(memory);
         for (index, endpoint) in endpoints.iter().enumerate() {
             if let Err(error) = endpoint.open(&mr) {
-                endpoints[..index].iter().for_each(|endpoint| endpoint.close(key));
+                let _ = endpoints[..index].iter().try_for_each(|endpoint| endpoint.close(key));
                 lock(&self.memory).regions.remove(&key);
                 return Err(error);
             }
@@ -194,16 +197,20 @@ impl Domain {
     }
 
     /// Takes memory back from peers; when this returns none reaches it.
-    pub(crate) fn deregister(&self, mr: &Mr) {
+    ///
+    /// # Errors
+    /// FI_EBUSY: it stays registered, though closed to peers.
+    pub(crate) fn deregister(&self, mr: &Mr) -> Answer {
         let mut memory = lock(&self.memory);
         if !memory.regions.get(&mr.key).is_some_and(|open| std::ptr::eq(Arc::as_ptr(open), mr)) {
             // Of a key that another region has.
-            return;
+            return Ok(());
         }
         let endpoints = endpoints(&mut memory);
         drop(memory);
-        endpoints.iter().for_each(|endpoint| endpoint.close(mr.key));
+        endpoints.iter().try_for_each(|endpoint| endpoint.close(mr.key))?;
         lock(&self.memory).regions.remove(&mr.key);
+        Ok(())
     }
 
     /// Counts what peers do to a region.

@@ -372,7 +372,7 @@ impl Liar<'_> {
                 if let Some(id) = self.regions.pop() {
                     engine.close_region(id, ram);
                     if tag & 1 == 0 {
-                        engine.cut_region(id, ram);
+                        engine.withdraw_region(id, ram);
                     }
                 }
                 Err(PostError::Full)

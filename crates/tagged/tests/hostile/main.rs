@@ -55,7 +55,7 @@ fn cuts(engine: &mut Engine) -> Vec<Fault> {
 
 /// A message by hand: kind, flags, body; number 0, no grant.
 fn by_hand(kind: u8, flags: u8, body: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![1, kind, flags, 0];
+    let mut bytes = vec![WIRE_VERSION, kind, flags, 0];
     bytes.extend([0; 16]);
     bytes.extend(body);
     bytes
@@ -67,7 +67,7 @@ fn each_way_to_break_a_rule_costs_the_connection() {
     let words = |values: &[u64]| values.iter().flat_map(|v| word(*v)).collect::<Vec<u8>>();
     let malformed = [
         ("nothing", vec![]),
-        ("another version", [vec![2], by_hand(5, 0, &word(1))[1..].to_vec()].concat()),
+        ("another version", [vec![WIRE_VERSION + 1], by_hand(5, 0, &word(1))[1..].to_vec()].concat()),
         ("no such kind", by_hand(12, 0, &[])),
         ("a flag that the kind has not", by_hand(5, 1, &word(1))),
         ("too short", by_hand(5, 0, &[0; 7])),
