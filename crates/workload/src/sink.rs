@@ -19,7 +19,7 @@ use crate::graph::{CollectiveLabel, Compute, CoreId, GroupId, JobId, Label, Meas
 use crate::stragglers::{Pace, Stragglers, parse_trace};
 
 /// Files beyond this size are refused, so that a wrong path cannot fill the memory.
-const MAX_FILE_BYTES: u64 = 4 << 30;
+pub(crate) const MAX_FILE_BYTES: u64 = 4 << 30;
 
 /// Makes the messages of one kind of workload.
 pub(crate) trait Generate {
@@ -331,13 +331,12 @@ impl<'a> Sink<'a> {
         self.read_at_most(file, MAX_FILE_BYTES)
     }
     /// The same, of so many bytes at most.
-    /// A file that may be no text.
-    pub(crate) fn read_bytes(&self, file: &str) -> Result<Vec<u8>, WorkloadError> {
+    /// The first bytes of a file that may be no text, so many at most.
+    pub(crate) fn read_bytes(&self, file: &str, most: u64) -> Result<Vec<u8>, WorkloadError> {
         let fail = |why: std::io::Error| FileError::whole(file, format!("cannot read it: {why}"));
         let mut bytes = Vec::new();
         let path = self.env.base_dir.join(file);
-        let read =
-            std::fs::File::open(path).and_then(|open| open.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
+        let read = std::fs::File::open(path).and_then(|open| open.take(most).read_to_end(&mut bytes));
         read.map_err(fail)?;
         Ok(bytes)
     }

@@ -13,6 +13,8 @@ enum Event {
 fn a_server_of_one_thread(driving: Driving) {
     let server = Device::open(DeviceConfig { driving, ..loopback() }).unwrap();
     let address = server.local_addr();
+    // Who asks before anybody listens is refused.
+    let listener = server.listen().unwrap();
     let client = move |salt: u8| {
         let device = Device::open(loopback()).unwrap();
         let connection = device.connect(address).unwrap();
@@ -28,7 +30,6 @@ fn a_server_of_one_thread(driving: Driving) {
         }
     };
     let clients: Vec<_> = [1, 2, 3].map(|salt| std::thread::spawn(move || client(salt))).into();
-    let listener = server.listen().unwrap();
     let mut open: Vec<(Connection, Region)> = Vec::new();
     let mut answered = 0;
     while answered < 9 {

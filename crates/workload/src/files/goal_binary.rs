@@ -20,9 +20,12 @@ const OPERATION: usize = 39;
 /// A rank or a tag of a receive that takes anything.
 const ANY: u32 = u32::MAX;
 
-/// Whether a file is no text, so that it is a schedule in binary form or none at all.
-pub(crate) fn is_binary(bytes: &[u8]) -> bool {
-    bytes.contains(&0)
+/// First bytes of a file that tell the form.
+pub(crate) const HEAD_BYTES: u64 = 8;
+
+/// True for the first bytes of a schedule in binary form.
+pub(crate) fn is_binary(head: &[u8]) -> bool {
+    [MAGIC, SPOILT].iter().any(|magic| head.starts_with(&magic.to_le_bytes()))
 }
 
 /// Parses a schedule in binary form; `file` is its name in errors. Lines of what is returned are places in a rank, from 1.

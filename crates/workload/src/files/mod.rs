@@ -15,8 +15,8 @@ pub(crate) use chakra::tests as chakra_tests;
 pub use chakra::{ChakraAct, ChakraAmong, ChakraGroup, ChakraNode, ChakraOperation, ChakraReader};
 pub use csv_list::parse_csv;
 pub use goal::{GoalAct, GoalFile, GoalOp, GoalRank, GoalUntil, GoalWait, parse_goal};
-pub(crate) use goal_binary::is_binary;
 pub use goal_binary::parse_goal_binary;
+pub(crate) use goal_binary::{HEAD_BYTES, is_binary};
 pub use htsim_cm::{HtsimDialect, parse_htsim_cm};
 pub use ns3::{Ns3Dialect, parse_ns3};
 pub use simai::{

@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::ranks::{Half, LARGER_TOPOLOGY, Pairing, cycle, hosts_of_ranks};
 use crate::builder::{Draft, Stream};
 use crate::error::{FileError, WorkloadError};
-use crate::files::{GoalAct, GoalOp, GoalRank, GoalUntil, is_binary, parse_goal, parse_goal_binary};
+use crate::files::{
+    GoalAct, GoalOp, GoalRank, GoalUntil, HEAD_BYTES, is_binary, parse_goal, parse_goal_binary,
+};
 use crate::graph::{CoreId, JobId};
-use crate::sink::{Generate, NamedFile, Sink};
+use crate::sink::{Generate, MAX_FILE_BYTES, NamedFile, Sink};
 
 /// A schedule in the text or binary form of GOAL, as LogGOPSim and ATLAHS run it: computations, sends and receives of each rank, which
 /// wait for each other. The whole is one job.
@@ -35,11 +37,11 @@ pub struct Goal {
 
 impl Generate for Goal {
     fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
-        let bytes = out.read_bytes(&self.file)?;
-        let schedule = if is_binary(&bytes) {
-            parse_goal_binary(&bytes, &self.file)?
+        let head = out.read_bytes(&self.file, HEAD_BYTES).unwrap_or_default();
+        let schedule = if is_binary(&head) {
+            parse_goal_binary(&out.read_bytes(&self.file, MAX_FILE_BYTES)?, &self.file)?
         } else {
-            parse_goal(&out.read(&self.file)?, &self.file)?
+            parse_goal(&out.read(&self.file).map_err(with_binary_form)?, &self.file)?
         };
         let hosts = hosts_of_ranks(out, &self.hosts, schedule.ranks.len(), LARGER_TOPOLOGY)?;
         let job = out.job("schedule")?;
@@ -64,6 +66,17 @@ impl Generate for Goal {
 
     fn files(&mut self) -> Vec<NamedFile<'_>> {
         vec![("file", &mut self.file)]
+    }
+}
+
+/// Of a file that is no text: what the binary form would have been.
+fn with_binary_form(why: WorkloadError) -> WorkloadError {
+    match why {
+        WorkloadError::File(mut why) if why.message.contains("not text") => {
+            why.message += "; a schedule in binary form begins with the number 4223";
+            why.into()
+        }
+        other => other,
     }
 }
 

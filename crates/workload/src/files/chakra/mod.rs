@@ -553,6 +553,51 @@ pub(crate) mod tests {
         );
     }
 
+    /// Each attribute that is read changes what a node does or is refused; of those that are not, the unknown ones are listed.
+    #[test]
+    fn no_attribute_is_ignored_in_silence() {
+        let act = |kind: i32, attributes: &[(&str, Value<'_>)]| {
+            let mut bytes = Writer::new("1.0.0");
+            bytes.full((1, "n", kind), &[], attributes, 0, "");
+            read(&bytes.0).map(|nodes| nodes[0].act.clone())
+        };
+        let of_kind = |kind: i32| match kind {
+            5 => [("comm_dst", 1), ("comm_size", 8)],
+            6 => [("comm_src", 1), ("comm_size", 8)],
+            _ => [("comm_type", 0), ("comm_size", 8)],
+        };
+        for (kind, name) in [
+            (5, "comm_dst"),
+            (5, "comm_size"),
+            (5, "comm_tag"),
+            (6, "comm_src"),
+            (6, "comm_tag"),
+            (7, "comm_type"),
+            (7, "comm_size"),
+            (7, "comm_group"),
+            (7, "pg_name"),
+            (4, "num_ops"),
+        ] {
+            let base = of_kind(kind).map(|(name, value)| (name, Value::Number(value)));
+            let mut changed: Vec<_> = of_kind(kind).map(|(name, value)| (name, Value::Number(value))).into();
+            changed.retain(|(of, _)| *of != name);
+            changed.push((name, Value::Number(5)));
+            assert_ne!(act(kind, &changed), act(kind, &base), "{name}");
+        }
+        let narrowed = [
+            ("comm_type", Value::Number(0)),
+            ("comm_size", Value::Number(8)),
+            ("involved_dim", Value::Bools(&[false])),
+        ];
+        assert_ne!(act(7, &narrowed), act(7, &narrowed[..2]));
+        for name in ["comm_priority", "tensor_loc", "anything"] {
+            let mut bytes = Writer::new("1.0.0");
+            bytes.full((1, "n", 4), &[], &[(name, Value::Number(1))], 0, "");
+            let mut reader = ChakraReader::new(&bytes.0[..], "t").unwrap();
+            assert_eq!((reader.by_ref().count(), reader.unknown().contains(name)), (1, true), "{name}");
+        }
+    }
+
     #[test]
     fn a_long_trace_is_read_in_the_memory_of_one_record() {
         let one = Writer::default().node(7, 4, &[1, 2, 3], &[("num_ops", 1)], 5).0;

@@ -168,6 +168,24 @@ impl Policy {
         self.groups() == Groups::Transformer
     }
 
+    /// Refuses a setting of other policies.
+    fn check_has(self, key: &str) -> Result<(), String> {
+        let groups = self.groups();
+        let (has, of) = match key {
+            "all_gpus" => (true, ""),
+            "DLRM_LAST_BOTTOM_LAYER" => (matches!(self, Policy::Dlrm { .. }), "HYBRID_DLRM"),
+            "checkpoints" | "checkpoint_initiates" => {
+                (groups == Groups::Transformer, "HYBRID_TRANSFORMER_FWD_IN_BCKWD")
+            }
+            "model_parallel_NPU_group" => (
+                matches!(groups, Groups::Transformer | Groups::Inner | Groups::Outer),
+                "policies with groups, such as HYBRID_TRANSFORMER",
+            ),
+            _ => (groups == Groups::Transformer, "HYBRID_TRANSFORMER"),
+        };
+        if has { Ok(()) } else { Err(format!("{key} is of {of}, not of {}", self.name())) }
+    }
+
     fn parse(name: &str) -> Result<Policy, String> {
         let dlrm = |gradients| Policy::Dlrm { last_bottom: 0, gradients };
         Ok(match name {
@@ -201,7 +219,7 @@ pub(super) struct Settings {
     initiates: Vec<usize>,
 }
 
-const KEYS: [&str; 10] = [
+pub(super) const KEYS: [&str; 10] = [
     "model_parallel_NPU_group",
     "ep",
     "pp",
@@ -237,6 +255,7 @@ impl Settings {
                 return Err(format!("unknown setting \"{shown}\"{}", did_you_mean(nearest(&shown, KEYS))));
             }
             let value = words.next().ok_or_else(|| format!("{key}: its value is missing"))?;
+            found.policy.check_has(key)?;
             match key {
                 "checkpoints" => found.checkpoints = layers(key, value, &mut words)?,
                 "checkpoint_initiates" => found.initiates = layers(key, value, &mut words)?,

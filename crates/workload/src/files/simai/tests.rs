@@ -81,6 +81,7 @@ fn errors_of_policies_name_what_is_allowed() {
         error(&format!("HYBRID_TRANSFORMER checkpoints: 1 0\n1\n{layer}"))
             .contains("checkpoints are of HYBRID_TRANSFORMER_FWD_IN_BCKWD, not of HYBRID_TRANSFORMER")
     );
+    assert_eq!(error("DATA pp: 2\n1\n"), "f:1: pp is of HYBRID_TRANSFORMER, not of DATA");
     assert!(error("HYBRID_DLRM\n1\n").contains("DLRM_LAST_BOTTOM_LAYER is missing"));
     assert_eq!(
         error(&format!("HYBRID_DLRM 1\n1\n{layer}")),
@@ -115,6 +116,24 @@ fn what_is_left_out_is_said() {
     assert_eq!((layer.forward.comm, layer.weight_grad.comm.map(|comm| comm.over)), (None, Some(Span::AllDp)));
     let reordered = parse_simai(&text.replace("DATA", "DATA_REORDER"), "f").unwrap();
     assert!(reordered.notes[0].starts_with("DATA_REORDER is run as DATA"));
+}
+
+/// Each setting of the first line changes what is read or is refused, but for the one that changes nothing that a GPU does.
+#[test]
+fn no_setting_is_ignored_in_silence() {
+    let layers = "l -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n".repeat(4);
+    let read = |policy: &str, setting: &str| {
+        parse_simai(&format!("{policy} {setting}\n4\n{layers}"), "f").map_err(|error| error.to_string())
+    };
+    for key in policy::KEYS.into_iter().filter(|&key| key != "vpp") {
+        for policy in ["HYBRID_TRANSFORMER_FWD_IN_BCKWD", "DATA", "HYBRID_DLRM 1"] {
+            let more = if key == "checkpoint_initiates" { "checkpoints: 1 0 " } else { "" };
+            let value = if key.starts_with("checkpoint") { "1 2" } else { "2" };
+            let (with, without) = (read(policy, &format!("{more}{key}: {value}")), read(policy, more));
+            let only_marks = key == "checkpoints" && policy.ends_with("BCKWD");
+            assert!(with.is_err() || with != without || only_marks, "{key} of {policy} is ignored");
+        }
+    }
 }
 
 proptest! {
