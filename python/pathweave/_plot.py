@@ -294,7 +294,7 @@ def _peak(rows: polars.DataFrame) -> float:
 
 
 def _looks(labels: Iterable[str]) -> list[dict[str, Any]]:
-    """Colour and dashes of each curve; no two of the first 16 are alike, and a scheme has the colour that it has on pages."""
+    """Colour and dashes of each curve: those of pages for schemes, and no two of the first 16 alike."""
     colours = _pathweave.scheme_colours(list(labels))
     return [{"color": c, "linestyle": "--" if c in colours[:i] else "-"} for i, c in enumerate(colours)]
 
