@@ -321,7 +321,7 @@ impl Lane {
         fence(Ordering::SeqCst);
     }
 
-    /// How often the peer has done so. What was [read](Lane::read) before this was asked is the memory that was open, if the peer
+    /// Number of times that the peer has done so. What was [read](Lane::read) before this was asked is the memory that was open, if the peer
     /// has told of as many ([`Note::Withdrawn`]) and not of this one.
     pub fn peer_withdrawals(&self) -> u64 {
         fence(Ordering::SeqCst);

@@ -44,7 +44,7 @@ pub enum Note {
         id: u32,
         /// Where they are.
         from: Place,
-        /// How many.
+        /// Their number.
         len: u64,
     },
     /// The next bytes that were asked for; they follow.
@@ -76,11 +76,11 @@ pub enum Note {
     Pull {
         /// By which the answer names it.
         id: u32,
-        /// Where the bytes go.
+        /// The place to which the bytes go.
         to: Place,
-        /// Where they are, in the memory of who says this.
+        /// Their address in the memory of the side that says this.
         from: u64,
-        /// How many.
+        /// Their number.
         len: u64,
     },
     /// The kernel does not let this end pull. The bytes are to be put.
@@ -88,7 +88,7 @@ pub enum Note {
         /// That of the pull.
         id: u32,
     },
-    /// What was open under a key is closed although this end's peer had not given it up: what it copied from there after the
+    /// Memory that was open under a key is closed although this end's peer had not given it up: what it copied from there after the
     /// [count](crate::Lane::peer_withdrawals) was raised is nothing.
     Withdrawn {
         /// The key.

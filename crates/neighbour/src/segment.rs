@@ -51,9 +51,9 @@ pub(crate) struct Words {
     pub(crate) probe_number: AtomicU64,
     /// Not 0: it closes its end. Who is killed does not say so.
     pub(crate) leaves: AtomicU32,
-    /// Whether this side can read the other's memory ([`READS`]); 0: not yet known.
+    /// [`READS`] if this side can read the other's memory; 0: not yet known.
     pub(crate) reads: Apart<AtomicU32>,
-    /// How often this side has withdrawn memory that the other may be reading.
+    /// Count of memory that this side has withdrawn while the other may be reading it.
     pub(crate) withdrawals: AtomicU64,
 }
 

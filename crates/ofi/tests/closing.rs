@@ -288,7 +288,7 @@ impl Stopped {
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 
-    /// It goes on, and takes so many messages.
+    /// Goes on, and takes so many messages.
     fn receives(mut self, lens: &[usize]) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{}", lens.len()).unwrap();
         let mut received =
@@ -467,12 +467,12 @@ fn what_was_injected_arrives_at_a_peer_that_is_stopped_for_long() {
     an_endpoint_is_closed(30.0);
 }
 
-/// What the peer of a test does not do.
+/// The way in which the peer of a test is of no help.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Idle {
-    /// It is stopped, and never goes on.
+    /// Stopped, and never goes on.
     Stopped,
-    /// It is there, has no room for more, and receives nothing.
+    /// Has no room for more, and receives nothing.
     Full,
 }
 

@@ -82,7 +82,7 @@ impl Engine {
             && !self.core.fetching.iter().any(|(_, fetching)| fetching.ticket.peer == peer)
     }
 
-    /// Whether a peer is yet to get what nobody is told the end of: operations without an entry, as injected ones, and answers.
+    /// True if a peer is yet to get what nobody is told the end of: operations without an entry, as injected ones, and answers.
     pub fn owes(&self, peer: PeerId) -> bool {
         let Some(Peer { link, queue }) = self.peers.get(&peer) else { return false };
         let is_owed = |ticket: &Ticket| ticket.peer == peer && ticket.report == Report::Count;

@@ -56,7 +56,7 @@ pub(crate) struct Opened {
     askers: BTreeSet<PeerId>,
 }
 
-/// Whether the transport knows a region.
+/// True if the transport knows a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exposure {
     /// No peer has asked yet.
@@ -95,7 +95,7 @@ impl Regions {
     pub(crate) fn by_key(&self, key: u64) -> Option<&Opened> {
         self.all.get(*self.open.get(&key)?)
     }
-    /// What a region is to a peer that names it.
+    /// The state of a region for a peer that names it.
     pub(crate) fn of_asker(&self, id: u64, peer: PeerId) -> Known<'_> {
         match self.all.get(id).filter(|opened| opened.askers.contains(&peer)) {
             None => Known::No,
@@ -179,18 +179,18 @@ impl Regions {
     pub(crate) fn askers(&self, id: RegionId) -> impl Iterator<Item = PeerId> {
         self.all.get(id.0).into_iter().flat_map(|opened| opened.askers.iter().copied())
     }
-    /// Whether peers reach a region, open or closing.
+    /// True if peers reach a region, open or closing.
     pub(crate) fn is_reached(&self, id: RegionId) -> bool {
         self.all.get(id.0).is_some_and(|opened| !matches!(opened.exposure, Exposure::Withdrawn(_)))
     }
 }
 
-/// What a region is to a peer.
+/// The state of a region for a peer.
 pub(crate) enum Known<'a> {
-    /// It was told of it; open or closing.
+    /// The peer was told of it; open or closing.
     Yes(&'a Opened),
-    /// It was told of it, and has not heard yet that it is gone.
+    /// The peer was told of it, and has not heard yet that it is gone.
     Withdrawn,
-    /// It was not told of it, or has given it up.
+    /// The peer was not told of it, or has given it up.
     No,
 }

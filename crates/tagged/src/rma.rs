@@ -375,7 +375,7 @@ impl Core {
 }
 
 impl Rma {
-    /// Whether memory that it is about is to be given up.
+    /// True if memory that it is about is to be given up.
     pub(crate) fn is_revoked(&self, connection: &Connection) -> bool {
         let is_revoked = |place: &Place| {
             connection.regions.get(&place.region).is_some_and(|known| known.state == RegionState::Revoked)

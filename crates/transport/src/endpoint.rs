@@ -327,7 +327,7 @@ impl<P: Policy> Endpoint<P> {
         self.common.memory.revoke(rkey)
     }
 
-    /// Whether a READ of memory is being answered.
+    /// True if a READ of memory is being answered.
     pub fn is_read(&self, rkey: u64) -> bool {
         self.common.memory.is_read(rkey)
     }

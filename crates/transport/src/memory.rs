@@ -246,7 +246,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether a READ of the region is being answered.
+    /// True if a READ of the region is being answered.
     pub(crate) fn is_read(&self, rkey: u64) -> bool {
         self.find(rkey).is_some() && self.slots[(rkey & SLOT_MASK) as usize].readers > 0
     }

@@ -22,7 +22,7 @@ const LULL: Duration = Duration::from_micros(500);
 /// The same where callers nap: others want their cores, and who has not called has most likely lost his to them. To take the loop from
 /// him and to give it back costs more than his turn would.
 const LULL_IN_A_CROWD: Duration = Duration::from_millis(8);
-/// Who sleeps no longer than this naps, in a loop that looks.
+/// A sleep of no more than this, in a loop that looks, is a nap.
 const LONGEST_NAP: Duration = Duration::from_millis(1);
 /// Calls that find the thread at the loop before it leaves: who looks once in a while leaves it there.
 const CALLS_TO_TAKE_OVER: u32 = 8;

@@ -13,7 +13,7 @@ use pathweave_wire::Ecn;
 use super::weather::{Arrival, Faults, Happened, Weather};
 use super::{Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, Wait, Waker};
 
-/// What a network does to all of its datagrams for a while: which paths and rails are cut, which datagrams are too long, which end
+/// The state of a network that all of its datagrams meet for a while: which paths and rails are cut, which datagrams are too long, which end
 /// stands still. Shared, so that a test can cut and mend while traffic flows. The handshake's own path counts as path 63; paths
 /// beyond share bits.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl Cuts {
         self.stall_us.store(time.as_micros() as u64, Ordering::Release);
     }
 
-    /// What has happened to the datagrams of backends that are gone.
+    /// Counts of the datagrams of backends that are gone.
     pub fn happened(&self) -> Happened {
         *self.happened.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -81,7 +81,7 @@ impl Cuts {
     }
 }
 
-/// Where a datagram goes, and how.
+/// The way of a datagram: its destination, path and rail.
 #[derive(Clone, Copy, Debug)]
 struct Route {
     to: SocketAddr,

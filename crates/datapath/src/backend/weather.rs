@@ -2,7 +2,7 @@
 
 use pathweave_units::Rng;
 
-/// How a network treats datagrams. Probabilities are 0 to 1, and each datagram draws for itself.
+/// The treatment that datagrams get from a network. Probabilities are 0 to 1, and each datagram draws for itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
     /// Lost.
@@ -28,9 +28,9 @@ pub struct Faults {
 pub struct Arrival<T> {
     /// As it was given.
     pub way: T,
-    /// What is left of it.
+    /// Bytes that are left of it.
     pub bytes: Vec<u8>,
-    /// How late it is, from 0 (at once) to below 1.
+    /// Its lateness, from 0 (at once) to below 1.
     pub late: f64,
     /// Marked by a switch, if it is capable.
     pub marked: bool,
@@ -38,7 +38,7 @@ pub struct Arrival<T> {
     pub stray: Option<u32>,
 }
 
-/// How often something happened to a datagram.
+/// Counts of datagrams by what happened to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Happened {
     /// Given to the network.
@@ -93,12 +93,12 @@ impl<T: Copy> Weather<T> {
         Weather { faults, rng, overheard: vec![], happened: Happened::default() }
     }
 
-    /// Whether nothing ever happens to a datagram.
+    /// True if nothing ever happens to a datagram.
     pub fn is_calm(&self) -> bool {
         self.faults == Faults::default()
     }
 
-    /// What has happened so far.
+    /// Counts so far.
     pub fn happened(&self) -> Happened {
         self.happened
     }

@@ -146,7 +146,7 @@ impl From<Slice> for Slices {
     }
 }
 
-/// Whether `bytes` at `offset` lie in memory of this length.
+/// True if `bytes` at `offset` lie in memory of this length.
 fn is_within(len: usize, offset: u64, bytes: usize) -> bool {
     usize::try_from(offset).is_ok_and(|offset| bytes <= len && offset <= len - bytes)
 }

@@ -33,7 +33,7 @@ pub(crate) fn draw<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
     of[rng.below(of.len() as u32) as usize]
 }
 
-/// Where lives take place, and how large they are there.
+/// The world in which lives take place, and their size there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Simulated,
@@ -52,7 +52,7 @@ impl Side {
         2 * SHARED_BYTES + (AT_A_TIME as usize + 1) * (self.longest() as usize + 100)
     }
 
-    /// How long ends stand still at most.
+    /// The longest time for which ends stand still.
     fn longest_stall(self) -> Duration {
         match self {
             Side::Simulated => Duration::from_secs(5),
@@ -78,7 +78,7 @@ impl Side {
     }
 }
 
-/// What was done, and what the network did meanwhile.
+/// Counts of requests, and of what the network did meanwhile.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) lives: u64,
@@ -270,7 +270,7 @@ impl Life {
         }
     }
 
-    /// What happens while the requests are under way.
+    /// An event while the requests are under way.
     fn disturb<W: World>(&mut self, world: &mut W, tally: &mut Tally) {
         let for_long = self.rng.chance(0.1);
         let most = if for_long { self.side.longest_stall() } else { Duration::from_millis(20) };

@@ -200,7 +200,7 @@ impl Model {
         self.due_requests[end.index()].len() + self.due_receives[end.index()].len()
     }
 
-    /// Whether `end` waits for a request of its own.
+    /// True if `end` waits for a request of its own.
     pub(crate) fn has_requests(&self, end: End) -> bool {
         !self.due_requests[end.index()].is_empty()
     }

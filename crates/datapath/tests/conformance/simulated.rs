@@ -80,7 +80,7 @@ enum Flying {
     Side(SideMessage),
 }
 
-/// Whether switches may mark a packet.
+/// True if switches may mark a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Markable {
     Yes,

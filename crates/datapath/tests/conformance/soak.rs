@@ -28,7 +28,7 @@ pub(crate) fn median(looks: &[u64]) -> u64 {
     looks[looks.len() / 2]
 }
 
-/// How long a life is.
+/// Length of a life.
 #[derive(Clone, Copy)]
 enum Length {
     /// The same for the same seed.

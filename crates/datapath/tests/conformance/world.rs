@@ -71,11 +71,11 @@ pub(crate) struct Request {
     pub(crate) start: Start,
 }
 
-/// When a request starts.
+/// The moment at which a request starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     AtOnce,
-    /// When all requests before it are complete.
+    /// All requests before it are complete.
     Fenced,
 }
 
@@ -148,7 +148,7 @@ pub(crate) trait World: Sized {
     const SHORTEST: usize = 0;
     /// Whether completions come in the order of posting.
     const ORDER: Order = Order::OfPosting;
-    /// Whether requests can wait for those before them.
+    /// True if requests can wait for those before them.
     const FENCES: Fences = Fences::Missing;
 
     /// Two ends, connected; their memory is zero.
@@ -191,7 +191,7 @@ pub(crate) trait Restarts: World {
     fn reconnect(&mut self);
 }
 
-/// Whether requests can wait for those before them.
+/// True if requests can wait for those before them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fences {
     Missing,

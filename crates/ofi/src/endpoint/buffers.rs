@@ -268,7 +268,7 @@ impl Buffers {
         Slices::of(slices).ok()
     }
 
-    /// Where the first byte of a piece is, if the others follow it.
+    /// Address of the first byte of a piece, if the others follow it.
     pub(crate) fn start_of_one(&self, piece: Piece) -> Option<u64> {
         let mut parts = 0;
         self.spans(piece, |_, _| parts += 1);

@@ -222,7 +222,7 @@ impl Core {
             && self.dying.is_empty()
     }
 
-    /// Whether a peer has yet to get what the application cannot wait for.
+    /// True if a peer has yet to get what the application cannot wait for.
     pub(super) fn owes(&self) -> bool {
         self.links.ids().any(|peer| self.engine.owes(peer))
     }

@@ -10,7 +10,7 @@ const LOOKS_AT_DEVICE: u64 = 64;
 
 /// Looks in vain before a nap, where others want the core.
 const LOOKS_BEFORE_A_NAP: u64 = 4;
-/// Where memory is shared.
+/// Looks at shared memory.
 const YIELDS_BEFORE_A_NAP: u64 = 64;
 
 impl Core {

@@ -51,10 +51,10 @@ use crate::settings;
 /// Paths of a connection through a network, unless said otherwise. Switches hash source ports: of 16 none takes a given one of four
 /// spines in one connection of 100, of 32 in one of 10,000, and its rate is lost to that connection.
 const PATHS: u16 = 32;
-/// How long closing an endpoint waits for operations that the application has not waited for. For what it cannot wait for, as
+/// Time for which closing an endpoint waits for operations that the application has not waited for. For what it cannot wait for, as
 /// there is no entry of it, that is as long as a peer may be silent.
 const LINGER: Duration = Duration::from_secs(1);
-/// How long closing memory waits for peers on this host to finish what they do to it; for others it is [`LINGER`].
+/// Time for which closing memory waits for peers on this host to finish what they do to it; for others it is [`LINGER`].
 const GRACE: Duration = Duration::from_millis(200);
 
 /// What is bound before the endpoint is enabled.
@@ -312,7 +312,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether a peer has yet to get what the application cannot wait for.
+    /// True if a peer has yet to get what the application cannot wait for.
     fn owes(&self) -> bool {
         match &*lock(&self.state) {
             State::Enabled(core) => core.owes(),

@@ -29,7 +29,7 @@ const LOOKS: u64 = 8192;
 /// About as long as an answer takes.
 const LOOKS_WITHOUT_CORES: u64 = 64;
 
-/// What waits for room, or for what the peer pulls before it.
+/// Notes that wait for room, or for what the peer pulls before them.
 #[derive(Debug)]
 pub(super) enum Waiting {
     /// A message.
@@ -40,7 +40,7 @@ pub(super) enum Waiting {
     Put { id: u32, to: Place, from: Piece },
     /// A WRITE that the peer is to carry out, and where its bytes are here.
     Pull { id: u32, to: Place, from: Piece, start: u64 },
-    /// What was open under a key is not any more.
+    /// Memory that was open under a key is not any more.
     Withdrawn { key: u64 },
 }
 
@@ -77,11 +77,11 @@ pub(super) struct Neighbour {
     pub(super) peer: PeerId,
     pub(super) lane: Lane,
     pub(super) waiting: VecDeque<Waiting>,
-    /// What is to be copied from there, in order.
+    /// Pieces to be copied from there, in order.
     pub(super) copies: VecDeque<Copy>,
     /// Keys of the peer's memory that were withdrawn while this end had not given them up.
     pub(super) withdrawn: HashSet<u64>,
-    /// What the peer does.
+    /// The request of the peer.
     pub(super) relay: Relay,
     pub(super) turn: Turn,
     pub(super) health: Health,
@@ -339,7 +339,7 @@ impl Neighbour {
         !self.waiting.is_empty() || !self.copies.is_empty() || self.relay.next().is_some()
     }
 
-    /// Whether a message would go at once: nothing is before it.
+    /// True if a message would go at once: nothing is before it.
     pub(super) fn is_prompt(&self) -> bool {
         self.waiting.is_empty() && !self.relay.is_pulling()
     }

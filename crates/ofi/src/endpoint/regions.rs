@@ -60,12 +60,12 @@ impl Core {
         Some(closing)
     }
 
-    /// Whether a peer may still reach it.
+    /// True if a peer may still reach it.
     pub(super) fn is_closing(&self, closing: Closing) -> bool {
         self.engine.is_closing(closing.region) || self.buffers.is_in_use(closing.buffer)
     }
 
-    /// Whether all who may do so are on this host: they are refused one by one, and keep their connections.
+    /// True if all who may do so are on this host: they are refused one by one, and keep their connections.
     pub(super) fn is_closing_for_neighbours(&self, closing: Closing) -> bool {
         self.engine.closing_for(closing.region).all(|peer| self.lane_of(peer).is_some())
     }

@@ -1,4 +1,4 @@
-//! What was asked of the peer and what it has asked: to pull bytes, or to give and take them piece by piece through the lane, where
+//! Requests to the peer and of the peer: to pull bytes, or to give and take them piece by piece through the lane, where
 //! they are few or the kernel does not let one of its ends copy. Nothing here trusts the peer; what cannot be breaks the lane.
 
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ struct Asked {
     request: RequestId,
 }
 
-/// What the peer is asked to do.
+/// The request to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     /// To give bytes; those that have not come yet.
@@ -82,12 +82,12 @@ impl Relay {
         }
     }
 
-    /// Whether the peer has yet to say that a WRITE is there.
+    /// True if the peer has yet to say that a WRITE is there.
     pub(super) fn is_writing(&self) -> bool {
         self.writes > 0
     }
 
-    /// Whether it has yet to say so of what it is to pull.
+    /// True if it has yet to say so of what it is to pull.
     pub(super) fn is_pulling(&self) -> bool {
         self.pulls > 0
     }

@@ -42,7 +42,7 @@ impl Neighbour {
         });
     }
 
-    /// Whether the first of what waits may go: behind what the peer is to pull goes nothing else until that is there.
+    /// True if the first of what waits may go: behind what the peer is to pull goes nothing else until that is there.
     fn can_say(&self) -> bool {
         match self.waiting.front() {
             None => false,

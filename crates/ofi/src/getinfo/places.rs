@@ -81,7 +81,7 @@ impl Interface {
         self.system_says("speed").filter(|_| is_real)
     }
 
-    /// Where the system describes it.
+    /// The folder in which the system describes it.
     pub(crate) fn folder(&self) -> PathBuf {
         Path::new(INTERFACES).join(&self.name)
     }

@@ -23,7 +23,7 @@ thread_local! {
 /// The share of its core that a thread has had.
 #[derive(Clone, Copy, Debug)]
 struct Share {
-    /// When the measure began.
+    /// Begin of the measure.
     since: Instant,
     /// Time on a core until then.
     had: Duration,

@@ -70,7 +70,7 @@ struct Read {
     act: GoalAct,
     cpu: u32,
     nic: u32,
-    /// How many operations it waits for.
+    /// Number of operations that it waits for.
     waits: u32,
     /// Operations that wait for its end and for its begin: how many, and where their numbers are.
     over: (u32, u32),

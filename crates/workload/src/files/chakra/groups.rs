@@ -9,7 +9,7 @@ pub struct ChakraGroup {
     pub name: String,
     /// Its ranks; none where it has all of them.
     pub ranks: Vec<u32>,
-    /// How many ranks it has, where the trace says so.
+    /// Its number of ranks, where the trace says so.
     pub size: Option<u32>,
 }
 

@@ -266,7 +266,7 @@ impl<R: BufRead> Iterator for ChakraReader<R> {
     }
 }
 
-/// Whether the messages of a version are those that are understood. PyTorch writes "1.0.2-chakra.0.0.4", its own version and then
+/// True if the messages of a version are those that are understood. PyTorch writes "1.0.2-chakra.0.0.4", its own version and then
 /// that of the schema, or its own alone.
 fn is_known(version: &str) -> bool {
     match version.split_once("-chakra.") {

@@ -31,7 +31,7 @@ pub(super) struct Node {
     pub(super) attr: Vec<Attribute>,
 }
 
-/// What a node takes, as its source wrote it.
+/// Inputs of a node, as its source wrote them.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Inputs {
     #[prost(string, tag = "1")]

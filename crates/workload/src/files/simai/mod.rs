@@ -53,7 +53,7 @@ pub struct SimAiFile {
 }
 
 impl SimAiFile {
-    /// Whether some collective is among a part of the GPUs.
+    /// True if some collective is among a part of the GPUs.
     pub fn has_groups(&self) -> bool {
         let comms = |layer: &SimAiLayer| [layer.forward.comm, layer.input_grad.comm, layer.weight_grad.comm];
         let all = |comm: SimAiComm| matches!(comm.over, Span::AllTp | Span::AllDp);
@@ -90,9 +90,9 @@ pub struct SimAiLayer {
 /// A computation, and the communication behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimAiPhase {
-    /// How long the computation takes.
+    /// Time of the computation.
     pub compute: Duration,
-    /// What is communicated.
+    /// The collective behind it.
     pub comm: Option<SimAiComm>,
 }
 

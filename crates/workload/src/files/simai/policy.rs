@@ -28,7 +28,7 @@ pub enum Policy {
     Dlrm {
         /// The layer behind which the all-to-all of the first one is waited for, from 0.
         last_bottom: usize,
-        /// Whether the backward pass ends with the all-to-all of the first layer's gradients.
+        /// The all-to-all of the first layer's gradients in the backward pass.
         gradients: EmbeddingGradients,
     },
     /// Collectives of weight gradients alone, one after the other.
@@ -40,9 +40,9 @@ pub enum Policy {
 /// The all-to-all of the gradients of embeddings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmbeddingGradients {
-    /// It is waited for before the first layer's weight gradients are over (`HYBRID_DLRM`).
+    /// Awaited before the first layer's weight gradients are over (`HYBRID_DLRM`).
     Awaited,
-    /// It goes on beside the rest (`HYBRID_DLRM_ENHANCED`).
+    /// Goes on beside the rest (`HYBRID_DLRM_ENHANCED`).
     Beside,
 }
 

@@ -11,7 +11,7 @@ pub(super) enum Step {
     Compute(Work),
     /// The collective of a phase starts; what each GPU does next does not wait for it.
     Start(Work, Until),
-    /// What each GPU does next waits for the collective of a phase.
+    /// The next step of each GPU waits for the collective of a phase.
     Await(Work),
 }
 

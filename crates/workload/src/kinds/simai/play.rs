@@ -158,7 +158,7 @@ impl Play<'_, '_> {
         self.out.doing(activity, &self.file.layers[work.layer].name);
     }
 
-    /// What goes on beside the rest until the end of the iteration: a collective, and the update of weights behind it.
+    /// Work beside the rest until the end of the iteration: a collective, and the update of weights behind it.
     fn beside(&mut self, work: Work, all: Vec<(usize, Through)>) -> Result<(), WorkloadError> {
         let layer = &self.file.layers[work.layer];
         self.out.doing("update", &layer.name);
