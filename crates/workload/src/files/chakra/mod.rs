@@ -58,7 +58,7 @@ pub struct ChakraNode {
     pub name: String,
     /// What it does.
     pub act: ChakraAct,
-    /// Nodes that have to be done before, data and control alike.
+    /// Nodes that have to be done before: data and control alike, but data alone of PyTorch, whose control dependencies are calls.
     pub deps: Vec<u64>,
 }
 
@@ -146,10 +146,20 @@ pub struct ChakraReader<R> {
     /// The record read next.
     next: u64,
     buffer: Vec<u8>,
+    control: Control,
     /// Attributes that say something that is not read.
     unknown: BTreeSet<String>,
     /// Collectives and messages of the host: calls, of which the trace has the kernels that communicate elsewhere.
     host_calls: u64,
+}
+
+/// The meaning of control dependencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Control {
+    /// Nodes that have to be done before.
+    Dependencies,
+    /// The call that a node is a part of, which may be over after it or not be in the file. ASTRA-sim does not read them.
+    Calls,
 }
 
 impl<R: BufRead> ChakraReader<R> {
@@ -160,6 +170,7 @@ impl<R: BufRead> ChakraReader<R> {
             file: file.to_owned(),
             next: 0,
             buffer: Vec::new(),
+            control: Control::Dependencies,
             unknown: BTreeSet::new(),
             host_calls: 0,
         };
@@ -169,6 +180,10 @@ impl<R: BufRead> ChakraReader<R> {
         let header = GlobalMetadata::decode(&reader.buffer[..])
             .map_err(|why| reader.wrong(format!("no header of a Chakra trace: {why}")))?;
         let attributes = Attributes(&header.attr);
+        // As PyTorch's converter has it.
+        if header.version.is_empty() {
+            reader.control = Control::Calls;
+        }
         let version =
             if header.version.is_empty() { attributes.text("schema") } else { Some(&*header.version) };
         match version {
@@ -252,7 +267,9 @@ impl<R: BufRead> ChakraReader<R> {
             }
         }
         let mut deps = node.data_deps;
-        deps.extend(node.ctrl_deps);
+        if self.control == Control::Dependencies {
+            deps.extend(node.ctrl_deps);
+        }
         deps.sort_unstable();
         deps.dedup();
         Ok(Some(ChakraNode { record: self.next, id: node.id, name: node.name, act, deps }))
@@ -409,6 +426,18 @@ pub(crate) mod tests {
             self.full((id, &format!("node {id}"), kind), deps, &attributes, micros, "");
             self
         }
+        /// The header of PyTorch's converter.
+        pub(crate) fn of_pytorch() -> Self {
+            let schema = Some(attribute::Value::Text("1.0.2-chakra.0.0.4".to_owned()));
+            let attr = vec![Attribute { name: "schema".to_owned(), value: schema }];
+            let mut writer = Writer::default();
+            writer.put(&GlobalMetadata { version: String::new(), attr });
+            writer
+        }
+        /// A node with a control dependency.
+        fn called(&mut self, id: u64, caller: u64) {
+            self.put(&Node { id, r#type: 4, ctrl_deps: vec![caller], ..Node::default() });
+        }
         /// A node as PyTorch's converter writes it, by id, name and type, with the values of its inputs.
         pub(crate) fn full(
             &mut self,
@@ -525,6 +554,15 @@ pub(crate) mod tests {
         }
         for version in ["1.1.0", "1.0.2-chakra.0.0.3", "0.0.1", "2"] {
             assert!(read(&Writer::new(version).0).is_err(), "{version}");
+        }
+    }
+
+    /// The calls of PyTorch's converter are not all in the file, and one may wait for a part of it.
+    #[test]
+    fn control_dependencies_of_pytorch_are_calls() {
+        for (mut writer, deps) in [(Writer::new("0.0.4"), vec![3]), (Writer::of_pytorch(), vec![])] {
+            writer.called(7, 3);
+            assert_eq!(read(&writer.0).unwrap()[0].deps, deps);
         }
     }
 
