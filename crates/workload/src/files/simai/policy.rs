@@ -104,20 +104,20 @@ impl Spans {
     }
 }
 
-/// Names of policies in files. DATA_REORDER, of exercises of ASTRA-sim, is DATA with another order of the same collectives.
-const NAMES: [&str; 12] = [
-    "DATA",
-    "DATA_REORDER",
-    "MODEL",
-    "HYBRID_DATA_MODEL",
-    "HYBRID_MODEL_DATA",
-    "HYBRID_CUSTOMIZED",
-    "HYBRID_TRANSFORMER",
-    "HYBRID_TRANSFORMER_FWD_IN_BCKWD",
-    "HYBRID_DLRM",
-    "HYBRID_DLRM_ENHANCED",
-    "MICRO",
-    "DISTRIBUTED_INFERENCE",
+/// Policies by their names in files. DATA_REORDER, of exercises of ASTRA-sim, is DATA with another order of the same collectives.
+const POLICIES: [(&str, Policy); 12] = [
+    ("DATA", Policy::Data),
+    ("DATA_REORDER", Policy::Data),
+    ("MODEL", Policy::Model),
+    ("HYBRID_DATA_MODEL", Policy::HybridDataModel),
+    ("HYBRID_MODEL_DATA", Policy::HybridModelData),
+    ("HYBRID_CUSTOMIZED", Policy::HybridCustomized),
+    ("HYBRID_TRANSFORMER", Policy::Transformer),
+    ("HYBRID_TRANSFORMER_FWD_IN_BCKWD", Policy::TransformerAgain),
+    ("HYBRID_DLRM", Policy::Dlrm { last_bottom: 0, gradients: EmbeddingGradients::Awaited }),
+    ("HYBRID_DLRM_ENHANCED", Policy::Dlrm { last_bottom: 0, gradients: EmbeddingGradients::Beside }),
+    ("MICRO", Policy::Micro),
+    ("DISTRIBUTED_INFERENCE", Policy::DistributedInference),
 ];
 
 /// Groups that a scenario may set.
@@ -187,25 +187,13 @@ impl Policy {
     }
 
     fn parse(name: &str) -> Result<Policy, String> {
-        let dlrm = |gradients| Policy::Dlrm { last_bottom: 0, gradients };
-        Ok(match name {
-            "DATA" | "DATA_REORDER" => Policy::Data,
-            "MODEL" => Policy::Model,
-            "HYBRID_DATA_MODEL" => Policy::HybridDataModel,
-            "HYBRID_MODEL_DATA" => Policy::HybridModelData,
-            "HYBRID_CUSTOMIZED" => Policy::HybridCustomized,
-            "HYBRID_TRANSFORMER" => Policy::Transformer,
-            "HYBRID_TRANSFORMER_FWD_IN_BCKWD" => Policy::TransformerAgain,
-            "HYBRID_DLRM" => dlrm(EmbeddingGradients::Awaited),
-            "HYBRID_DLRM_ENHANCED" => dlrm(EmbeddingGradients::Beside),
-            "MICRO" => Policy::Micro,
-            "DISTRIBUTED_INFERENCE" => Policy::DistributedInference,
-            other => {
-                let shown: String = other.chars().take(60).collect();
-                let hint = did_you_mean(nearest(&shown, NAMES));
-                return Err(format!("policy = {shown}: expected one of {}{hint}", NAMES.join(", ")));
-            }
-        })
+        if let Some((_, policy)) = POLICIES.iter().find(|(known, _)| *known == name) {
+            return Ok(*policy);
+        }
+        let names = POLICIES.map(|(name, _)| name);
+        let shown: String = name.chars().take(60).collect();
+        let hint = did_you_mean(nearest(&shown, names));
+        Err(format!("policy = {shown}: expected one of {}{hint}", names.join(", ")))
     }
 }
 

@@ -80,6 +80,11 @@ impl Steps<'_> {
     /// A computation, and a collective that is waited for.
     fn whole(&mut self, layer: usize, phase: Phase) {
         self.compute(layer, phase);
+        self.exchange(layer, phase);
+    }
+
+    /// The collective of a phase, if it has one, which is waited for at once.
+    fn exchange(&mut self, layer: usize, phase: Phase) {
         let work = Work { layer, phase };
         if work.of(self.file).comm.is_some() {
             self.steps.extend([Step::Start(work, Until::Awaited), Step::Await(work)]);
@@ -118,12 +123,7 @@ pub(super) fn backward(file: &SimAiFile, layers: Range<usize>) -> Vec<Step> {
     for layer in layers.rev() {
         match file.policy {
             Policy::DistributedInference => {}
-            Policy::Micro => {
-                let work = Work { layer, phase: Phase::WeightGrad };
-                if work.of(file).comm.is_some() {
-                    out.steps.extend([Step::Start(work, Until::Awaited), Step::Await(work)]);
-                }
-            }
+            Policy::Micro => out.exchange(layer, Phase::WeightGrad),
             Policy::Transformer | Policy::TransformerAgain => {
                 if let Some(again) = file.again.iter().find(|again| again.before == layer) {
                     (again.checkpoint..layer).for_each(|layer| out.whole(layer, Phase::Forward));

@@ -96,19 +96,21 @@ impl Play<'_, '_> {
     fn iteration(&mut self, batches: &[Range<usize>]) -> Result<(), WorkloadError> {
         let stages = self.layout.pp;
         for (number, layers) in batches.iter().enumerate() {
+            let steps = order::forward(self.file, layers.clone());
             for stage in 0..stages {
                 if number > 0 && stage > 0 {
                     self.pass(stage - 1, stage)?;
                 }
-                self.steps(order::forward(self.file, layers.clone()), stage)?;
+                self.steps(&steps, stage)?;
             }
         }
         for (number, layers) in batches.iter().enumerate().rev() {
+            let steps = order::backward(self.file, layers.clone());
             for stage in (0..stages).rev() {
                 if number > 0 && stage + 1 < stages {
                     self.pass(stage + 1, stage)?;
                 }
-                self.steps(order::backward(self.file, layers.clone()), stage)?;
+                self.steps(&steps, stage)?;
             }
         }
         for gpu in self.played(0..self.layout.gpus()) {
@@ -120,9 +122,9 @@ impl Play<'_, '_> {
         Ok(())
     }
 
-    fn steps(&mut self, steps: Vec<Step>, stage: usize) -> Result<(), WorkloadError> {
+    fn steps(&mut self, steps: &[Step], stage: usize) -> Result<(), WorkloadError> {
         let mut started: BTreeMap<Work, Vec<(usize, Through)>> = BTreeMap::new();
-        for step in steps {
+        for &step in steps {
             match step {
                 Step::Compute(work) => {
                     self.doing(work);
