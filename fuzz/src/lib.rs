@@ -23,7 +23,7 @@ use pathweave_wire::{Packet, Runs, SideFrame, emit};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 28] = [
+pub const TARGETS: [Target; 29] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("side_channel", side_channel),
@@ -36,6 +36,7 @@ pub const TARGETS: [Target; 28] = [
     ("htsim_topology", htsim_topology),
     ("path_file", path_file),
     ("partition_file", partition_file),
+    ("astra_network", astra_network),
     ("laps_topology", laps_topology),
     ("laps_paths", laps_paths),
     ("source_route", source_route),
@@ -199,6 +200,12 @@ pub fn hpcc_topology(data: &[u8]) {
 pub fn simai_topology(data: &[u8]) {
     let text = text_of(data);
     let _ = pathweave_topo::parse_simai_topology("fuzz", &text).map_err(|error| error.to_string());
+}
+
+/// A `network.yml` of ASTRA-sim.
+pub fn astra_network(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = pathweave_topo::parse_astra_network("fuzz", &text).map_err(|error| error.to_string());
 }
 
 /// A `TOPO.txt` of LAPS.

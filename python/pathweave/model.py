@@ -32,6 +32,7 @@ __all__ = [
     "Announce",
     "Arithmetic",
     "Ask",
+    "AstraTopology",
     "BdpWindow",
     "BytesQuantum",
     "Calibrate",
@@ -2628,6 +2629,18 @@ class LapsTopology(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class AstraTopology(Table):
+    """The `network.yml` of ASTRA-sim's analytical backend: rings, full meshes and switches in several dimensions.
+
+    Args:
+        path: The file, relative to the scenario file.
+    """
+
+    kind: ClassVar[str | None] = "astra"
+    path: str
+
+
+@dataclass(kw_only=True, repr=False)
 class PresetTopology(Table):
     """A topology preset: further fields replace those of the preset.
 
@@ -4072,6 +4085,7 @@ Topology: TypeAlias = (
     | SimaiTopology
     | HtsimTopology
     | LapsTopology
+    | AstraTopology
     | PresetTopology
 )
 

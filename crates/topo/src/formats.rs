@@ -2,8 +2,8 @@
 //! one, and a line here.
 
 use crate::build::{
-    header_words, parse_hpcc_topology, parse_htsim_topology, parse_laps_topology, parse_simai_topology,
-    parse_topology_file,
+    header_words, parse_astra_network, parse_hpcc_topology, parse_htsim_topology, parse_laps_topology,
+    parse_simai_topology, parse_topology_file,
 };
 use crate::error::TopoError;
 use crate::graph::Topology;
@@ -62,6 +62,13 @@ pub const TOPOLOGY_FORMATS: &[TopologyFormat] = &[
         help: "Shape of a Clos as htsim has it",
         extension: Some("topo"),
         parse: parse_htsim_topology,
+        write: None,
+    },
+    TopologyFormat {
+        name: "astra-network",
+        help: "network.yml of ASTRA-sim's analytical backend",
+        extension: Some("yml"),
+        parse: parse_astra_network,
         write: None,
     },
 ];

@@ -127,7 +127,7 @@ fn some_of(graph: &MessageGraph, id: TaskId, begin: &When) -> Result<Option<u32>
 }
 
 /// Tasks, each behind those it waits for.
-fn in_order(graph: &MessageGraph) -> Vec<TaskId> {
+pub(crate) fn in_order(graph: &MessageGraph) -> Vec<TaskId> {
     let tasks = graph.task_count() as u32;
     let mut waiting: Vec<u32> = (0..tasks).map(|i| graph.predecessors(TaskId(i))).collect();
     let mut order: Vec<TaskId> = (0..tasks).map(TaskId).filter(|id| waiting[id.index()] == 0).collect();
@@ -146,13 +146,7 @@ fn in_order(graph: &MessageGraph) -> Vec<TaskId> {
 
 /// What a list of flows does not say of `graph`.
 fn lost(graph: &MessageGraph, order: &[TaskId], before: &[Vec<(TaskId, Moment)>]) -> Vec<String> {
-    let mut lost = Vec::new();
-    if graph.groups().len() > 1 {
-        lost.push(format!(
-            "which of {} groups a message belongs to, with their schemes",
-            graph.groups().len()
-        ));
-    }
+    let mut lost = lost_beside_jobs(graph, order, before);
     let measured = graph.jobs().iter().filter(|job| job.measure.is_some()).count();
     if measured > 0 || graph.jobs().len() > 1 {
         let jobs = graph.jobs().len();
@@ -172,6 +166,23 @@ fn lost(graph: &MessageGraph, order: &[TaskId], before: &[Vec<(TaskId, Moment)>]
     }
     if trailing > 0 {
         lost.push(format!("{trailing} computations behind the last messages"));
+    }
+    lost
+}
+
+/// What neither a list of flows nor a trace of another program says of `graph`, jobs left out: groups with their schemes, and
+/// computations that take turns.
+pub(crate) fn lost_beside_jobs(
+    graph: &MessageGraph,
+    order: &[TaskId],
+    before: &[Vec<(TaskId, Moment)>],
+) -> Vec<String> {
+    let mut lost = Vec::new();
+    if graph.groups().len() > 1 {
+        lost.push(format!(
+            "which of {} groups a message belongs to, with their schemes",
+            graph.groups().len()
+        ));
     }
     let turns = turns(graph, order, before);
     if turns > 0 {

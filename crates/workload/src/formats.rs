@@ -3,9 +3,11 @@
 
 use crate::error::FileError;
 use crate::files::{
-    FlowFile, HtsimDialect, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3, write_csv, write_htsim_cm,
-    write_ns3,
+    FlowFile, HtsimDialect, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3, process_groups_file,
+    write_chakra_rank, write_csv, write_htsim_cm, write_ns3,
 };
+use crate::graph::MessageGraph;
+use crate::to_chakra::to_chakra;
 
 /// Reads a list of flows; the second text is the file's name in errors.
 pub type ParseFlows = fn(&str, &str) -> Result<FlowFile, FileError>;
@@ -38,6 +40,33 @@ pub struct TraceFormat {
     pub extension: Option<&'static str>,
     /// The field of the workload that names the file.
     pub field: &'static str,
+    /// Writes one, if that can be done.
+    pub write: Option<WriteTrace>,
+}
+
+/// Writes a graph of messages as the files of a trace, whose names begin with the text; or says why none can be written.
+pub type WriteTrace = fn(&MessageGraph, &str) -> Result<TraceFiles, String>;
+
+/// The files of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceFiles {
+    /// Name and content of each.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+    /// What of the graph is not in them.
+    pub lost: Vec<String>,
+}
+
+fn write_chakra(graph: &MessageGraph, prefix: &str) -> Result<TraceFiles, String> {
+    let trace = to_chakra(graph)?;
+    let of_rank = |(rank, nodes)| (format!("{prefix}.{rank}.et"), write_chakra_rank(rank, nodes));
+    let mut files: Vec<(String, Vec<u8>)> =
+        (0..).zip(trace.ranks.iter().map(Vec::as_slice)).map(of_rank).collect();
+    if !trace.groups.is_empty() {
+        files.push(("process_groups.json".to_owned(), process_groups_file(&trace.groups).into_bytes()));
+    }
+    Ok(TraceFiles { files, notes: trace.notes, lost: trace.lost })
 }
 
 /// Formats of lists of flows.
@@ -93,12 +122,20 @@ pub const TRACES: &[TraceFormat] = &[
         help: "Chakra traces, a file a rank",
         extension: Some("et"),
         field: "trace",
+        write: Some(write_chakra),
     },
     TraceFormat {
         name: "goal",
         help: "Schedule of LogGOPSim or ATLAHS",
         extension: Some("goal"),
         field: "file",
+        write: None,
     },
-    TraceFormat { name: "simai", help: "Workload file of SimAI", extension: None, field: "file" },
+    TraceFormat {
+        name: "simai",
+        help: "Workload file of SimAI",
+        extension: None,
+        field: "file",
+        write: None,
+    },
 ];

@@ -45,6 +45,7 @@ mod sink;
 mod stragglers;
 #[cfg(test)]
 mod testing;
+mod to_chakra;
 
 pub use algorithm::Algorithm;
 pub use bounds::{Bounds, JobSpans};
@@ -59,11 +60,13 @@ pub use files::{
     After, Again, ChakraAct, ChakraAmong, ChakraGroup, ChakraNode, ChakraOperation, ChakraReader,
     EmbeddingGradients, FlowFile, FlowRecord, GoalAct, GoalFile, GoalOp, GoalRank, GoalUntil, GoalWait,
     Groups, HostCount, HtsimDialect, Ns3Dialect, Policy, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span,
-    parse_csv, parse_goal, parse_goal_binary, parse_htsim_cm, parse_ns3, parse_simai, write_csv,
-    write_htsim_cm, write_ns3,
+    parse_csv, parse_goal, parse_goal_binary, parse_htsim_cm, parse_ns3, parse_simai, process_groups_file,
+    write_chakra_rank, write_csv, write_htsim_cm, write_ns3,
 };
 pub use fold::{Fold, Folding};
-pub use formats::{FLOW_LISTS, FlowListFormat, ParseFlows, TRACES, TraceFormat, WriteFlows};
+pub use formats::{
+    FLOW_LISTS, FlowListFormat, ParseFlows, TRACES, TraceFiles, TraceFormat, WriteFlows, WriteTrace,
+};
 pub use graph::{
     CollectiveLabel, Compute, CoreId, Group, GroupId, Job, JobId, Label, Learns, MAX_MESSAGE_SIZE, Measure,
     Message, MessageGraph, Moment, Parallelism, Task, TaskId,
@@ -77,3 +80,4 @@ pub use kinds::{
 pub use progress::Progress;
 pub use registry::{FieldInfo, WorkloadInfo, workloads};
 pub use stragglers::{Jitter, Slow, Stragglers};
+pub use to_chakra::{ChakraTrace, to_chakra};

@@ -4,10 +4,10 @@ use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
 
-use pathweave_scenario::convert::{Conversion, ConvertError, convert as convert_file, formats};
+use pathweave_scenario::convert::{Conversion, ConvertError, Written, convert as convert_file, formats};
 
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
+use crate::output::{Output, write_new_folder};
 use crate::terminal;
 
 #[derive(Args, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct ConvertArgs {
     /// File to read; of a Chakra trace the folder, or folder and prefix
     #[arg(value_name = "IN")]
     pub(crate) input: PathBuf,
-    /// File to write. It appears when it is complete
+    /// File to write, of a Chakra trace a new folder. It appears when it is complete
     #[arg(value_name = "OUT")]
     pub(crate) output: PathBuf,
     /// Format of IN [default: by its extension or first line]
@@ -50,9 +50,19 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Outcome, Failure> {
             args.output.display()
         )));
     }
-    let output = Output::create(&args.output)?;
-    let tell = if output.is_stdout() { terminal::note } else { terminal::out };
-    output.write(|out| out.write_all(converted.text.as_bytes()))?;
+    let is_stdout = match &converted.written {
+        Written::Text(text) => {
+            let output = Output::create(&args.output)?;
+            let is_stdout = output.is_stdout();
+            output.write(|out| out.write_all(text.as_bytes()))?;
+            is_stdout
+        }
+        Written::Folder(files) => {
+            write_new_folder(&args.output, files)?;
+            false
+        }
+    };
+    let tell = if is_stdout { terminal::note } else { terminal::out };
     if !args.quiet {
         for note in &converted.notes {
             terminal::note(&format!("note: {note}"));
@@ -78,7 +88,11 @@ pub(crate) fn formats_help() -> String {
     let mut text = "Formats:\n".to_owned();
     for format in all {
         let extension = format.extension.map_or(String::new(), |extension| format!(" (.{extension})"));
-        let how = if format.is_written { "" } else { "; read only" };
+        let how = match (format.is_read, format.is_written) {
+            (true, true) => "",
+            (true, false) => "; read only",
+            (false, _) => "; written only",
+        };
         text.push_str(&format!("  {:width$}  {}{extension}{how}\n", format.name, format.help));
     }
     text.push_str("OUT with extension .txt is topology.txt or flow.txt of HPCC, as IN is a topology or not.");

@@ -1,6 +1,7 @@
 //! Output under a name that the user gave. Files are there as a whole or not at all; what is no file is written to as it
 //! is.
 
+mod new_folder;
 mod place;
 
 use std::ffi::OsString;
@@ -10,6 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
+pub(crate) use new_folder::write_new_folder;
 use place::Place;
 
 /// Somewhere to write to.

@@ -145,6 +145,94 @@ fn a_trace_as_flows_takes_as_long() {
     }
 }
 
+/// Digest and time of the job of a run.
+fn ran(lab: &Lab, scenario: &str) -> (String, f64) {
+    let ns = last_ns(lab, scenario);
+    (lab.json("out/summary.json")["run"]["digest"].as_str().unwrap().to_owned(), ns)
+}
+
+/// A trace that was read and is written runs as before, and so does what is read of that.
+#[test]
+fn a_chakra_trace_is_written_with_the_same_digest() {
+    let star = "[topology]\nkind = \"star\"\nhosts = 16\n\n[[workload]]\ngroup = \"w\"\n";
+    let ring = root().join("scenarios/chakra-ring").display().to_string();
+    let layers = data("simai/micro-allreduce-8gpu.txt");
+    let moe = "kind = \"simai\"\nfile = \"moe-9216gpu\"\ngpus = 16\npp = 2\nep = 4\nmicrobatches = 1\nscale = 0.0002";
+    let goal = root().join("scenarios/goal-all-reduce.goal").display().to_string();
+    let transformer = "kind = \"transformer\"\nlayers = 2\nhidden = 256\nheads = 4\nsequence = 128\nfeed_forward_hidden = 512\nvocabulary = 1000\nkv_heads = 4\ntp = 2\npp = 2\nmicrobatches = 2";
+    for (name, workload) in [
+        ("ring", format!("kind = \"chakra\"\ntrace = {ring:?}")),
+        ("layers", format!("kind = \"simai\"\nfile = {layers:?}")),
+        ("moe", moe.to_owned()),
+        ("goal", format!("kind = \"goal\"\nfile = {goal:?}")),
+        ("transformer", transformer.to_owned()),
+    ] {
+        let lab = Lab::new()
+            .file("s.toml", format!("{star}{workload}\n"))
+            .file("t.toml", format!("{star}kind = \"chakra\"\ntrace = \"one\"\n"))
+            .file("u.toml", format!("{star}kind = \"chakra\"\ntrace = \"two\"\n"));
+        convert(&lab, &["s.toml", "one", "--to", "chakra"]);
+        convert(&lab, &["one", "two", "--to", "chakra"]);
+        let (of_scenario, of_trace, again) = (ran(&lab, "s.toml"), ran(&lab, "t.toml"), ran(&lab, "u.toml"));
+        assert_eq!((&of_scenario, &of_trace), (&of_trace, &again), "{name}");
+    }
+}
+
+#[test]
+fn a_trace_is_a_folder_that_is_made() {
+    let star = "[topology]\nkind = \"star\"\nhosts = 8\n\n[[workload]]\n";
+    let collective = "kind = \"collective\"\noperation = \"all-reduce\"\nsize = \"1MB\"\nalgorithm = \"double-binary-tree\"\n";
+    let flows = "kind = \"flows\"\nflows = [{ id = \"a\", src = 0, dst = 1, size = \"9B\" }, { src = 2, dst = 3, size = \"9B\", after = [\"a\"] }]\n";
+    let lab = Lab::new()
+        .file("tree.toml", format!("{star}{collective}groups = [[0, 1, 2, 3], [4, 5, 6, 7]]\n"))
+        .file("third.toml", format!("{star}{flows}"))
+        .file("list.csv", "src,dst,size_bytes\n0,1,5\n");
+    let told = convert(&lab, &["tree.toml", "tree", "--to", "chakra"]);
+    assert!(told.contains("set algorithms.all_reduce = \"double-binary-tree\""), "{told}");
+    let ranks = (0..8).map(|rank| format!("tree.{rank}.et"));
+    let files: Vec<String> = ["process_groups.json".to_owned()].into_iter().chain(ranks).collect();
+    assert_eq!(names(&lab.path("tree")), files);
+    assert_eq!(
+        text(&lab, "tree/process_groups.json"),
+        "{\n  \"1\": [0, 1, 2, 3],\n  \"2\": [4, 5, 6, 7]\n}\n"
+    );
+    let told = refused(&lab, &["tree.toml", "tree", "--to", "chakra"]);
+    assert!(told.contains("cannot write tree: there is such a folder, and it is not empty"), "{told}");
+    let told = refused(&lab, &["third.toml", "third", "--to", "chakra"]);
+    assert!(told.contains("third.toml: a task of host 2 waits for a message from 0 to 1"), "{told}");
+    let told = refused(&lab, &["list.csv", "list", "--to", "chakra"]);
+    assert!(
+        told.contains("convert a scenario with a workload of kind = \"flows\" and file = \"list.csv\""),
+        "{told}"
+    );
+}
+
+#[test]
+fn inputs_of_astra_sim() {
+    let lab = Lab::new();
+    let input = |name: &str| root().join("scenarios/astra").join(name).display().to_string();
+    convert(&lab, &[&input("network.yml"), "network.toml"]);
+    assert_eq!(text(&lab, "network.toml").matches("{ a = ").count(), 16 + 8 + 2 * 2 * 6 + 16);
+    let told = refused(&lab, &[&input("system.json"), "lines.toml"]);
+    assert!(told.contains("workload cannot represent:") && told.contains("endpoint-delay = 10"), "{told}");
+    convert(&lab, &[&input("system.json"), "lines.toml", "--lossy"]);
+    // The lines are those of a workload.
+    let ring = root().join("scenarios/chakra-ring").display().to_string();
+    let lines = text(&lab, "lines.toml");
+    let scenario = format!(
+        "[topology]\nkind = \"astra\"\npath = {:?}\n[[workload]]\nkind = \"chakra\"\ntrace = {ring:?}\n{lines}",
+        input("network.yml")
+    );
+    let lab = lab.file("s.toml", scenario);
+    let done = lab.run(&["run", "s.toml", "--out", "out", "--quiet"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let told = refused(&lab, &["lines.toml", "x.csv", "--from", "workload"]);
+    assert!(
+        told.contains("workload can be written only") || told.contains("is lines of a workload"),
+        "{told}"
+    );
+}
+
 #[test]
 fn what_a_list_does_not_say_is_told() {
     let lab = Lab::new();

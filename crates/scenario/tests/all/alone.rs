@@ -23,7 +23,8 @@ const KINDS: [(&str, &str); 10] = [
 ];
 
 /// A file of each kind that is read, all of whose paths between two hosts are alike.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 10] = [
+    ("astra", "astra-hgx.yml"),
     ("hpcc", "hpcc-star-65.txt"),
     ("hpcc", "hpcc-fat-320.txt"),
     ("hpcc", "conweave-leaf-spine-128.txt"),
@@ -94,7 +95,8 @@ fn networks() -> Vec<(String, String)> {
 
 /// Networks whose links between switches are slower than those of hosts: packets that are spread at random meet there, and a
 /// single path is marked.
-const THIN: [&str; 6] = ["dumbbell", "leaf-spine", "htsim-8.topo", "erd", "udmp-320-8to1", "laps-rail"];
+const THIN: [&str; 7] =
+    ["astra", "dumbbell", "leaf-spine", "htsim-8.topo", "erd", "udmp-320-8to1", "laps-rail"];
 
 fn is_thin(name: &str) -> bool {
     THIN.iter().any(|thin| name.starts_with(thin))

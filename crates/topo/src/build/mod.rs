@@ -4,6 +4,7 @@
 //! below, once as a module and once in the registry. Configuration, JSON Schema, `list topologies`, presets and
 //! error texts follow from that.
 
+mod astra;
 mod cross_dc;
 mod dragonfly;
 mod dumbbell;
@@ -23,6 +24,7 @@ mod star;
 mod torus;
 mod words;
 
+pub use astra::{AstraNetwork, parse_astra_network};
 pub use cross_dc::CrossDc;
 pub use dragonfly::Dragonfly;
 pub use dumbbell::Dumbbell;
@@ -137,6 +139,7 @@ registry! {
     "simai" => SimAiTopology,
     "htsim" => HtsimFile,
     "laps" => LapsTopology,
+    "astra" => AstraNetwork,
     "preset" => PresetName,
 }
 

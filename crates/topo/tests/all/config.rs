@@ -157,6 +157,7 @@ fn lists_say_all_that_is_needed() {
             "simai",
             "htsim",
             "laps",
+            "astra",
             "preset"
         ]
     );

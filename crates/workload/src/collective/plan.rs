@@ -39,7 +39,8 @@ impl Operation {
             Operation::Broadcast | Operation::Reduce => &[Ring, Binomial],
         }
     }
-    pub(crate) const fn name(self) -> &'static str {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
         match self {
             Operation::AllReduce => "all-reduce",
             Operation::ReduceScatter => "reduce-scatter",

@@ -6,13 +6,18 @@ mod goal;
 mod goal_binary;
 mod htsim_cm;
 mod ns3;
+#[cfg(test)]
+mod silence;
 mod simai;
 mod write;
 
 pub(crate) use chakra::short;
 #[cfg(test)]
 pub(crate) use chakra::tests as chakra_tests;
-pub use chakra::{ChakraAct, ChakraAmong, ChakraGroup, ChakraNode, ChakraOperation, ChakraReader};
+pub use chakra::{
+    ChakraAct, ChakraAmong, ChakraGroup, ChakraNode, ChakraOperation, ChakraReader, process_groups_file,
+    write_chakra_rank,
+};
 pub use csv_list::parse_csv;
 pub use goal::{GoalAct, GoalFile, GoalOp, GoalRank, GoalUntil, GoalWait, parse_goal};
 pub use goal_binary::parse_goal_binary;

@@ -5,6 +5,7 @@
 
 mod groups;
 mod schema;
+mod write;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, ErrorKind, Read};
@@ -14,13 +15,22 @@ use prost::Message as _;
 
 pub use self::groups::ChakraGroup;
 use self::schema::{Attributes, GlobalMetadata, Node};
+pub use self::write::{process_groups_file, write_chakra_rank};
+use crate::builder::Stream;
 use crate::collective::Operation;
 use crate::error::FileError;
 
 /// Versions of the schema that are understood; their messages are the same.
 const VERSIONS: [&str; 2] = ["0.0.4", "1.0.0"];
+/// Our attribute of messages: those of the same number between the same ranks follow each other on one connection, [`OWN`] has its
+/// own.
+const CONNECTION: &str = "pathweave_connection";
+const OWN: i64 = -1;
+/// Our attribute of computations: the exact duration, ps, of which `duration_micros` is the rounded one.
+const DURATION: &str = "pathweave_duration_ps";
+const PS_PER_US: u64 = 1_000_000;
 /// Attributes of nodes that are read, or that only say where a node comes from.
-const KNOWN: [&str; 20] = [
+const KNOWN: [&str; 22] = [
     "comm_dst",
     "comm_group",
     "comm_size",
@@ -33,6 +43,8 @@ const KNOWN: [&str; 20] = [
     "is_cpu_op",
     "num_ops",
     "op_schema",
+    CONNECTION,
+    DURATION,
     "pg_name",
     "rf_id",
     "scope",
@@ -82,6 +94,8 @@ pub enum ChakraAct {
         bytes: u64,
         /// Which of several.
         tag: i64,
+        /// Which connection carries it; `None` where the trace does not say.
+        connection: Option<Stream>,
     },
     /// Waits for what a rank sends.
     Receive {
@@ -100,6 +114,8 @@ pub enum ChakraAct {
         bytes: u64,
         /// Among whom.
         among: ChakraAmong,
+        /// Which connections carry it; `None` where the trace does not say.
+        connection: Option<u32>,
     },
     /// Says which process groups there are.
     Groups(Vec<ChakraGroup>),
@@ -329,18 +345,21 @@ fn act_of(node: &Node) -> Result<ChakraAct, String> {
         }
         1 => Ok(ChakraAct::Nothing),
         2..=4 => {
-            let duration = node.duration_micros.checked_mul(1_000_000).map(Duration::from_ps);
-            let duration =
-                duration.ok_or_else(|| format!("duration_micros = {}: too long", node.duration_micros))?;
+            let duration = duration_of(node, &attributes)?;
             let operations =
-                if node.duration_micros == 0 && kind == 4 { number("num_ops").unwrap_or(0) } else { 0 };
+                if duration == Duration::ZERO && kind == 4 { number("num_ops").unwrap_or(0) } else { 0 };
             Ok(ChakraAct::Compute { duration, operations })
         }
         5 | 6 if attributes.number(peer_of(kind)).is_none() => Err(format!(
             "attribute \"{}\" is missing or no number: the converter of PyTorch traces leaves it out, so that nobody knows the other rank",
             peer_of(kind)
         )),
-        5 => Ok(ChakraAct::Send { to: rank("comm_dst")?, bytes: number("comm_size")?, tag: tag() }),
+        5 => Ok(ChakraAct::Send {
+            to: rank("comm_dst")?,
+            bytes: number("comm_size")?,
+            tag: tag(),
+            connection: connection_of(&attributes)?,
+        }),
         6 => Ok(ChakraAct::Receive { from: rank("comm_src")?, bytes: number("comm_size")?, tag: tag() }),
         7 => {
             let operation = match number("comm_type")? {
@@ -359,9 +378,49 @@ fn act_of(node: &Node) -> Result<ChakraAct, String> {
                 }
             };
             let bytes = if number("comm_type")? == 9 { 0 } else { number("comm_size")? };
-            Ok(ChakraAct::Collective { operation, bytes, among: among(&attributes)? })
+            let connection = match connection_of(&attributes)? {
+                Some(Stream::Own) => {
+                    return Err(format!(
+                        "{CONNECTION} = {OWN}: messages of a collective share connections; expected 0 or more"
+                    ));
+                }
+                Some(Stream::Shared(connection)) => Some(connection),
+                None => None,
+            };
+            Ok(ChakraAct::Collective { operation, bytes, among: among(&attributes)?, connection })
         }
         other => Err(format!("type = {other}: expected 1 (metadata) to 7 (collective)")),
+    }
+}
+
+/// How long a computation takes.
+fn duration_of(node: &Node, attributes: &Attributes<'_>) -> Result<Duration, String> {
+    let micros = node.duration_micros;
+    let whole = micros.checked_mul(PS_PER_US).map(Duration::from_ps);
+    let whole = whole.ok_or_else(|| format!("duration_micros = {micros}: too long"))?;
+    let Some(exact) = attributes.number(DURATION) else { return Ok(whole) };
+    match u64::try_from(exact) {
+        Ok(exact) if rounded_micros(Duration::from_ps(exact)) == micros => Ok(Duration::from_ps(exact)),
+        _ => Err(format!(
+            "{DURATION} = {exact}: rounded it is not duration_micros = {micros}; change both, or remove it"
+        )),
+    }
+}
+
+/// Whole microseconds, the nearest.
+fn rounded_micros(duration: Duration) -> u64 {
+    let ps = duration.as_ps();
+    ps / PS_PER_US + u64::from(ps % PS_PER_US >= PS_PER_US / 2)
+}
+
+/// Which connection carries a message, where the trace says so.
+fn connection_of(attributes: &Attributes<'_>) -> Result<Option<Stream>, String> {
+    let Some(value) = attributes.number(CONNECTION) else { return Ok(None) };
+    let most = (1i128 << 31) - 1;
+    match value {
+        -1 => Ok(Some(Stream::Own)),
+        0.. if value <= most => Ok(Some(Stream::Shared(value as u32))),
+        _ => Err(format!("{CONNECTION} = {value}: expected {OWN} (its own) to {most}")),
     }
 }
 
@@ -479,7 +538,7 @@ pub(crate) mod tests {
         let bytes = include_bytes!("../../../../../scenarios/chakra-ring/custom_allreduce.0.et");
         let nodes = read(bytes).unwrap();
         assert_eq!(nodes.len(), 35);
-        assert_eq!(nodes[0].act, ChakraAct::Send { to: 1, bytes: 131_072, tag: 0 });
+        assert_eq!(nodes[0].act, ChakraAct::Send { to: 1, bytes: 131_072, tag: 0, connection: None });
         assert_eq!(nodes[1].act, ChakraAct::Receive { from: 7, bytes: 131_072, tag: 0 });
         assert_eq!(nodes[2].act, ChakraAct::Compute { duration: Duration::from_us(7), operations: 0 });
         assert_eq!((nodes[2].record, &nodes[2].deps[..]), (3, &[nodes[1].id][..]));
@@ -498,6 +557,7 @@ pub(crate) mod tests {
             operation: ChakraOperation::Algorithm(operation),
             bytes,
             among: ChakraAmong::All,
+            connection: None,
         };
         let expected = [
             ChakraAct::Nothing,
@@ -584,7 +644,7 @@ pub(crate) mod tests {
         assert_eq!(acts[0], ChakraAct::Compute { duration: Duration::from_us(15), operations: 0 });
         let among = ChakraAmong::Group("3".to_owned());
         let operation = ChakraOperation::Algorithm(Operation::AllReduce);
-        assert_eq!(acts[1], ChakraAct::Collective { operation, bytes: 8, among });
+        assert_eq!(acts[1], ChakraAct::Collective { operation, bytes: 8, among, connection: None });
         assert_eq!(
             (reader.host_calls(), reader.unknown().iter().collect::<Vec<_>>()),
             (1, vec![&"odd".to_owned()])

@@ -145,26 +145,53 @@ pub fn parse_simai(text: &str, file: &str) -> Result<SimAiFile, FileError> {
     }
     let mut found = settings.file(&layers).map_err(|what| FileError::at(file, head_line, what))?;
     found.layers = layers;
-    found.notes.extend(left_out.note(found.policy));
+    found.notes.extend(left_out.notes(found.policy));
     Ok(found)
 }
 
-/// Collectives of a file that are among nobody under its policy.
+/// Words of a file that change nothing: how many, with line and column of the first.
 #[derive(Default)]
-struct LeftOut {
-    collectives: u64,
-    /// Line and column of the first.
+struct Unused {
+    count: u64,
     first: Option<(u64, &'static str)>,
 }
 
-impl LeftOut {
-    fn note(&self, policy: Policy) -> Option<String> {
+impl Unused {
+    fn add(&mut self, line: u64, column: &'static str) {
+        self.count += 1;
+        self.first.get_or_insert((line, column));
+    }
+    fn note(&self, are: &str) -> Option<String> {
         let (line, column) = self.first?;
-        Some(format!(
-            "{} collectives (the first: line {line}, {column}) are among nobody under {}, as in ASTRA-sim; they are left out",
-            self.collectives,
+        Some(format!("{} {are} (the first: line {line}, {column})", self.count))
+    }
+}
+
+/// What of the layers is left out.
+#[derive(Default)]
+struct LeftOut {
+    /// Collectives that are among nobody under the policy.
+    among_nobody: Unused,
+    /// Sizes of no collective.
+    sizes: Unused,
+    /// Layers that name others that they depend on.
+    dependencies: Unused,
+}
+
+impl LeftOut {
+    fn notes(&self, policy: Policy) -> impl Iterator<Item = String> {
+        let nobody = format!(
+            "collectives are among nobody under {}, as in ASTRA-sim; they are left out",
             policy.name()
-        ))
+        );
+        let notes = [
+            self.among_nobody.note(&nobody),
+            self.sizes.note("sizes of NONE are not used"),
+            self.dependencies.note(
+                "dependencies of layers are not used, as in ASTRA-sim: a policy has an order of its own",
+            ),
+        ];
+        notes.into_iter().flatten()
     }
 }
 
@@ -191,6 +218,9 @@ fn parse_layer(
         return Err(format!("{} columns; a layer has 12: {}", words.len(), COLUMNS.join(" ")));
     }
     let spans = Spans::of_layer(policy, own, first)?;
+    if words[1] != "-1" {
+        left_out.dependencies.add(line, COLUMNS[1]);
+    }
     let number = |column: usize| {
         let (name, value) = (COLUMNS[column], words[column]);
         value.parse::<u64>().map_err(|_| format!("{name} = {value}: expected a whole number at or above 0"))
@@ -207,12 +237,16 @@ fn parse_layer(
             Some((operation, named)) => match named.or(over) {
                 Some(over) => Some(SimAiComm { operation, over, bytes }),
                 None => {
-                    left_out.collectives += 1;
-                    left_out.first.get_or_insert((line, name));
+                    left_out.among_nobody.add(line, name);
                     None
                 }
             },
-            None => None,
+            None => {
+                if bytes > 0 {
+                    left_out.sizes.add(line, COLUMNS[column + 2]);
+                }
+                None
+            }
         };
         Ok::<_, String>(SimAiPhase { compute: time(column)?, comm })
     };

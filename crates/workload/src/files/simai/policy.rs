@@ -230,7 +230,7 @@ impl Settings {
                 "DATA_REORDER is run as DATA: collectives start in the order of the backward pass".into(),
             );
         }
-        let mut last_bottom = None;
+        let (mut last_bottom, mut virtual_stages) = (None, 1);
         while let Some(word) = words.next() {
             // ASTRA-sim has the number of a DLRM's last bottom layer without a word before it.
             if matches!(found.policy, Policy::Dlrm { .. }) && word.bytes().all(|b| b.is_ascii_digit()) {
@@ -251,8 +251,7 @@ impl Settings {
                     let wrong = || format!("{key} = {value}: expected a whole number");
                     found.file.pp_comm = value.parse().map_err(|_| wrong())?;
                 }
-                // Virtual stages do not change what a GPU does in all.
-                "vpp" => _ = whole(key, value)?,
+                "vpp" => virtual_stages = whole(key, value)?,
                 "DLRM_LAST_BOTTOM_LAYER" => last_bottom = Some(whole(key, value)?),
                 _ => {
                     let number = whole(key, value)?;
@@ -269,6 +268,10 @@ impl Settings {
                     *place = Some(number);
                 }
             }
+        }
+        if virtual_stages > 1 && found.file.pp.is_some_and(|stages| stages > 1) {
+            let what = "a GPU does the work of all its virtual stages at once, as in SimAI";
+            found.file.notes.push(format!("vpp = {virtual_stages} is not used: {what}"));
         }
         if let Policy::Dlrm { last_bottom: layer, .. } = &mut found.policy {
             let given = last_bottom.ok_or(

@@ -110,7 +110,7 @@ fn forward_passes_are_done_again_from_the_last_checkpoint() {
 fn what_is_left_out_is_said() {
     let text = "DATA\n1\na -1 1 ALLGATHER 8 1 NONE 0 1 ALLREDUCE 8 1\n";
     let file = parse_simai(text, "f").unwrap();
-    let note = "1 collectives (the first: line 3, fwd_comm) are among nobody under DATA, as in ASTRA-sim; they are left out";
+    let note = "1 collectives are among nobody under DATA, as in ASTRA-sim; they are left out (the first: line 3, fwd_comm)";
     assert_eq!(file.notes, [note]);
     let layer = &file.layers[0];
     assert_eq!((layer.forward.comm, layer.weight_grad.comm.map(|comm| comm.over)), (None, Some(Span::AllDp)));

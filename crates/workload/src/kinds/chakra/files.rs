@@ -44,9 +44,51 @@ pub(super) fn of_trace(out: &Sink<'_>, trace: &str) -> Result<Vec<(String, PathB
     if found.is_empty() {
         return Err(fail("no files PREFIX.RANK.et; give their folder, or folder and prefix".to_owned()));
     }
-    if let Some(missing) = (0..).zip(found.keys()).find_map(|(i, &rank)| (i != rank).then_some(i)) {
+    if let Some(missing) = missing(found.keys().copied()) {
         let last = found.keys().next_back().expect("there is a file");
-        return Err(fail(format!("the file of rank {missing} is missing; there is one of rank {last}")));
+        let what = format!("{missing}; the last file is of rank {last}, and each rank before it needs one");
+        return Err(fail(what));
     }
     Ok(found.into_values().collect())
+}
+
+/// Which files before the last one are missing, if any.
+fn missing(ranks: impl Iterator<Item = u32>) -> Option<String> {
+    const MOST_LISTED: usize = 8;
+    let (mut next, mut count, mut gaps) = (0, 0, Vec::new());
+    for rank in ranks {
+        match rank - next {
+            0 => {}
+            1 => gaps.push(next.to_string()),
+            _ => gaps.push(format!("{next} to {}", rank - 1)),
+        }
+        count += rank - next;
+        next = rank + 1;
+    }
+    let more = if gaps.len() > MOST_LISTED { ", ..." } else { "" };
+    gaps.truncate(MOST_LISTED);
+    let gaps = gaps.join(", ");
+    match count {
+        0 => None,
+        1 => Some(format!("the file of rank {gaps} is missing")),
+        _ => Some(format!("{count} files are missing, those of ranks {gaps}{more}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holes_are_listed() {
+        assert_eq!(missing([0, 1, 2].into_iter()), None);
+        assert_eq!(missing([0, 2].into_iter()).unwrap(), "the file of rank 1 is missing");
+        let many = missing([2, 3, 7, 9].into_iter()).unwrap();
+        assert_eq!(many, "6 files are missing, those of ranks 0 to 1, 4 to 6, 8");
+        let odd = missing((0..40).filter(|rank| rank % 2 == 1)).unwrap();
+        assert!(
+            odd.starts_with("20 files are missing, those of ranks 0, 2, ") && odd.ends_with("14, ..."),
+            "{odd}"
+        );
+    }
 }

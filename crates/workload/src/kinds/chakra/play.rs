@@ -42,6 +42,7 @@ struct Call {
     name: String,
     operation: ChakraOperation,
     bytes: u64,
+    connection: Option<u32>,
     begin: Draft,
     end: Draft,
 }
@@ -196,12 +197,12 @@ impl Play<'_, '_> {
                     if duration == Duration::ZERO { self.time_of(place, operations)? } else { duration };
                 self.compute(rank, duration).map(|task| (task, task))?
             }
-            ChakraAct::Send { to, bytes, tag } => {
+            ChakraAct::Send { to, bytes, tag, connection } => {
                 self.check_peer(place, "comm_dst", to)?;
                 let pair = (self.hosts[rank], self.hosts[to as usize]);
                 // A message has a byte at least.
                 let size = Bytes::new(bytes.max(1));
-                let stream = Stream::Shared(0);
+                let stream = connection.unwrap_or(Stream::Shared(0));
                 let message = self.out.message(pair, size, Duration::ZERO, stream, Some(self.job));
                 let message = message.or_else(|why| self.fail(place, why))?;
                 self.out.name_task(message, &format!("record {} of rank {rank}", node.record));
@@ -214,12 +215,12 @@ impl Play<'_, '_> {
                 self.pairing.receive((from, rank as u32, tag), Half { place, task, bytes });
                 (task, task)
             }
-            ChakraAct::Collective { operation, bytes, among } => {
+            ChakraAct::Collective { operation, bytes, among, connection } => {
                 let (begin, end) = (self.compute(rank, Duration::ZERO)?, self.compute(rank, Duration::ZERO)?);
                 self.out.name_task(begin, &format!("{} of rank {rank}", short(&node.name)));
                 self.out.after(end, begin)?;
                 let name = short(&node.name).to_string();
-                let call = Call { place, name, operation, bytes, begin, end };
+                let call = Call { place, name, operation, bytes, connection, begin, end };
                 self.of_rank.push((among, call));
                 (begin, end)
             }
@@ -303,7 +304,15 @@ impl Play<'_, '_> {
     }
 
     fn collective(&mut self, group: u32, hosts: &[u32], parts: &[&Call]) -> Result<(), WorkloadError> {
-        let Call { operation, bytes, place, .. } = *parts[0];
+        let Call { operation, bytes, connection, place, .. } = *parts[0];
+        if let Some(other) = parts.iter().find(|part| part.connection != connection) {
+            let number =
+                |connection: Option<u32>| connection.map_or("none".to_owned(), |number| number.to_string());
+            let (one, of_first) = (number(other.connection), number(connection));
+            let what = format!("pathweave_connection = {one}, where rank {} has {of_first}", place.rank);
+            return self.fail(other.place, what);
+        }
+        let stream = connection.unwrap_or(group);
         if let Some(other) = parts.iter().find(|part| (part.operation, part.bytes) != (operation, bytes)) {
             let what = format!(
                 "{} of {} bytes, where rank {} has {} of {bytes} bytes",
@@ -320,7 +329,7 @@ impl Play<'_, '_> {
         let name = format!("{} of record {}, group {group}", operation.name(), place.record);
         let ChakraOperation::Algorithm(operation) = operation else {
             let job = self.out.job_within(self.job, name)?;
-            return self.one_by_one((group, job), hosts, parts);
+            return self.one_by_one((stream, job), hosts, parts);
         };
         // ASTRA-sim counts the part each rank puts into an all-gather.
         let factor = if operation == Operation::AllGather { parts.len() as u64 } else { 1 };
@@ -334,7 +343,7 @@ impl Play<'_, '_> {
         self.out.collective(&parts[0].name, plan.steps(None));
         let ready: Vec<Draft> = parts.iter().map(|part| part.begin).collect();
         let mut wires = Wires::new(self.out, hosts, &ready, plan.sizes(), Some(job));
-        wires.stream = group;
+        wires.stream = stream;
         plan.run(&mut wires)?;
         for (part, through) in parts.iter().zip(wires.through) {
             for message in through {
@@ -347,7 +356,7 @@ impl Play<'_, '_> {
     /// A gather or a scatter: a message between the first rank and each other one.
     fn one_by_one(
         &mut self,
-        (group, job): (u32, JobId),
+        (stream, job): (u32, JobId),
         hosts: &[u32],
         parts: &[&Call],
     ) -> Result<(), WorkloadError> {
@@ -357,7 +366,7 @@ impl Play<'_, '_> {
             let (from, to) = if operation == ChakraOperation::Gather { (other, 0) } else { (0, other) };
             let size = Bytes::new(bytes.max(1));
             let pair = (hosts[from], hosts[to]);
-            let message = self.out.message(pair, size, Duration::ZERO, Stream::Shared(group), Some(job))?;
+            let message = self.out.message(pair, size, Duration::ZERO, Stream::Shared(stream), Some(job))?;
             self.out.after(message, parts[from].begin)?;
             self.out.after(parts[from].end, message)?;
             self.out.after(parts[to].end, message)?;

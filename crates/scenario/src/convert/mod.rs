@@ -1,7 +1,10 @@
 //! From one file format to another: topologies, lists of flows, traces.
 
+mod astra_system;
+
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use pathweave_topo::{
     NodeId, TOPOLOGY_FORMATS, Topology, TopologyFormat, header_words, is_topology_file, read_text_file,
@@ -30,7 +33,9 @@ pub struct FileFormat {
     pub help: &'static str,
     /// The extension that tells it, if any does.
     pub extension: Option<&'static str>,
-    /// Whether it can be written.
+    /// True if it can be read.
+    pub is_read: bool,
+    /// True if it can be written.
     pub is_written: bool,
     kind: Kind,
 }
@@ -41,6 +46,10 @@ enum Kind {
     Flows(&'static FlowListFormat),
     Trace(&'static TraceFormat),
     Scenario,
+    /// Settings of ASTRA-sim.
+    AstraSystem,
+    /// Lines of a workload of this program.
+    Workload,
 }
 
 impl Kind {
@@ -50,6 +59,8 @@ impl Kind {
             Kind::Flows(_) => "a list of flows",
             Kind::Trace(_) => "a trace",
             Kind::Scenario => "a scenario",
+            Kind::AstraSystem => "settings of ASTRA-sim",
+            Kind::Workload => "lines of a workload",
         }
     }
 }
@@ -60,6 +71,7 @@ pub fn formats() -> Vec<FileFormat> {
         name: format.name,
         help: format.help,
         extension: format.extension,
+        is_read: true,
         is_written: format.write.is_some(),
         kind: Kind::Topology(format),
     });
@@ -67,6 +79,7 @@ pub fn formats() -> Vec<FileFormat> {
         name: format.name,
         help: format.help,
         extension: format.extension,
+        is_read: true,
         is_written: true,
         kind: Kind::Flows(format),
     });
@@ -74,17 +87,35 @@ pub fn formats() -> Vec<FileFormat> {
         name: format.name,
         help: format.help,
         extension: format.extension,
-        is_written: false,
+        is_read: true,
+        is_written: format.write.is_some(),
         kind: Kind::Trace(format),
     });
     let scenario = FileFormat {
         name: "scenario",
         help: "Scenario of this program: its topology, or all its messages",
         extension: Some("toml"),
+        is_read: true,
         is_written: false,
         kind: Kind::Scenario,
     };
-    topologies.chain(flows).chain(traces).chain([scenario]).collect()
+    let settings = FileFormat {
+        name: "astra-system",
+        help: "system.json of ASTRA-sim: algorithms of collectives, rate of computations",
+        extension: Some("json"),
+        is_read: true,
+        is_written: false,
+        kind: Kind::AstraSystem,
+    };
+    let workload = FileFormat {
+        name: "workload",
+        help: "Lines of a workload of this program, from astra-system",
+        extension: None,
+        is_read: false,
+        is_written: true,
+        kind: Kind::Workload,
+    };
+    topologies.chain(flows).chain(traces).chain([scenario, settings, workload]).collect()
 }
 
 /// What to convert from and to.
@@ -98,18 +129,27 @@ pub struct Conversion<'a> {
     pub set: &'a [String],
 }
 
+/// What is to be written.
+#[derive(Clone, Debug)]
+pub enum Written {
+    /// The text of a file.
+    Text(String),
+    /// The files of a new folder: name and content of each.
+    Folder(Vec<(String, Vec<u8>)>),
+}
+
 /// A file in another format.
 #[derive(Clone, Debug)]
 pub struct Converted {
-    /// Its text.
-    pub text: String,
+    /// Its content.
+    pub written: Written,
     /// The format that was read.
     pub from: &'static str,
     /// The format it is in.
     pub to: &'static str,
     /// What the user should know.
     pub notes: Vec<String>,
-    /// What the format cannot say, and so is not in the text.
+    /// What the format cannot say, and so is not in it.
     pub lost: Vec<String>,
 }
 
@@ -136,8 +176,10 @@ impl From<String> for ConvertError {
 
 /// What was read.
 enum Content {
+    Lines(String),
     Topology(Box<Topology>),
     Flows(FlowFile),
+    Graph(Arc<MessageGraph>),
 }
 
 /// Reads `input`, and writes its content in the format of `output`. No file is written.
@@ -154,8 +196,18 @@ pub fn convert(input: &Path, output: &Path, how: Conversion<'_>) -> Result<Conve
         (from.kind, to.kind),
         (Kind::Topology(_) | Kind::Scenario, Kind::Topology(_))
             | (Kind::Flows(_) | Kind::Trace(_) | Kind::Scenario, Kind::Flows(_))
+            | (Kind::Trace(_) | Kind::Scenario, Kind::Trace(TraceFormat { write: Some(_), .. }))
+            | (Kind::AstraSystem, Kind::Workload)
     ) {
-        let what = if to.is_written {
+        let what = if let (Kind::Flows(format), Kind::Trace(_)) = (from.kind, to.kind) {
+            format!(
+                "{} is a list of flows, and {} a trace; convert a scenario with a workload of kind = \"flows\" and file = \"{}\" ({})",
+                input.display(),
+                to.name,
+                input.display(),
+                format.name
+            )
+        } else if to.is_written {
             format!("{} is {}, and {} {}", input.display(), from.kind.name(), to.name, to.kind.name())
         } else {
             format!("{} can be read only", to.name)
@@ -165,16 +217,30 @@ pub fn convert(input: &Path, output: &Path, how: Conversion<'_>) -> Result<Conve
     if !how.set.is_empty() && !matches!(from.kind, Kind::Trace(_) | Kind::Scenario) {
         return Err(format!("--set {}: {} has no settings", how.set[0], from.name).into());
     }
-    let mut converted =
-        Converted { text: String::new(), from: from.name, to: to.name, notes: Vec::new(), lost: Vec::new() };
+    let mut converted = Converted {
+        written: Written::Text(String::new()),
+        from: from.name,
+        to: to.name,
+        notes: Vec::new(),
+        lost: Vec::new(),
+    };
     let content = read(input, from, to, how.set, &mut converted)?;
-    converted.text = match (&content, to.kind) {
+    converted.written = match (&content, to.kind) {
+        (Content::Lines(lines), Kind::Workload) => Written::Text(lines.clone()),
         (Content::Topology(topology), Kind::Topology(TopologyFormat { write: Some(write), .. })) => {
             converted.notes.extend(topology.notes().iter().cloned());
-            write(topology, &mut converted.lost)
+            Written::Text(write(topology, &mut converted.lost))
         }
         (Content::Flows(flows), Kind::Flows(format)) => {
-            (format.write)(flows, &mut converted.lost).map_err(|why| format!("{}: {why}", input.display()))?
+            let text = (format.write)(flows, &mut converted.lost);
+            Written::Text(text.map_err(|why| format!("{}: {why}", input.display()))?)
+        }
+        (Content::Graph(graph), Kind::Trace(TraceFormat { write: Some(write), .. })) => {
+            let trace =
+                write(graph, &prefix_of(output)).map_err(|why| format!("{}: {why}", input.display()))?;
+            converted.notes.extend(trace.notes);
+            converted.lost.extend(trace.lost);
+            Written::Folder(trace.files)
         }
         _ => return Err(format!("{} can be read only", to.name).into()),
     };
@@ -201,9 +267,17 @@ fn read(
             converted.lost.extend(flows.unused.iter().cloned());
             Ok(Content::Flows(flows))
         }
+        Kind::AstraSystem => {
+            let lines = astra_system::workload_lines(&name, &text_of(input)?, &mut converted.lost)?;
+            Ok(Content::Lines(lines))
+        }
+        Kind::Workload => Err(format!("{} can be written only", from.name).into()),
         Kind::Trace(format) => {
             let (graph, notes) = graph_of_trace(input, format, set)?;
             converted.notes.extend(notes);
+            if let Kind::Trace(_) = to.kind {
+                return Ok(Content::Graph(Arc::new(graph)));
+            }
             flows_of(&graph, None, &name, converted)
         }
         Kind::Scenario => {
@@ -215,11 +289,19 @@ fn read(
             let all = Fold::Never("the file has the messages of all ranks".to_owned());
             let (graph, notes) = loaded.messages(&topology, all)?;
             converted.notes.extend(notes);
+            if let Kind::Trace(_) = to.kind {
+                return Ok(Content::Graph(graph));
+            }
             // Lists for an imported topology number hosts as its file does.
             let ids = loaded.scenario.topology.has_node_ids().then(|| host_ids(&topology)).flatten();
             flows_of(&graph, ids.as_deref(), &name, converted)
         }
     }
+}
+
+/// The beginning of the names of files in the folder `output`.
+fn prefix_of(output: &Path) -> String {
+    output.file_stem().map_or_else(|| "trace".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
 /// The numbers that the names of hosts keep.
@@ -365,6 +447,7 @@ fn is_chakra(path: &Path) -> bool {
 fn of_output(output: &Path, content: Kind) -> Result<FileFormat, String> {
     let extension = extension_of(output);
     let name = match (extension.as_deref(), content) {
+        (Some("toml"), Kind::AstraSystem) => Some("workload"),
         (Some("txt"), Kind::Topology(_)) => Some("hpcc-topology"),
         (Some("txt"), Kind::Flows(_) | Kind::Trace(_)) => Some("hpcc-flows"),
         (Some(extension), _) => formats()

@@ -1,0 +1,90 @@
+//! A folder of files that is there as a whole or not at all.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+/// Makes the folder `path` with these files, by name and content. An empty folder of that name is taken; anything else there is
+/// an error.
+pub(crate) fn write_new_folder(path: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
+    let failed = |why: String| Failure::Input(format!("cannot write {}: {why}", path.display()));
+    if path.as_os_str() == "-" {
+        return Err(failed("standard output takes one file, and this is a folder".to_owned()));
+    }
+    match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
+        Ok(false) => return Err(failed("there is such a folder, and it is not empty".to_owned())),
+        Err(why) if why.kind() == io::ErrorKind::NotADirectory => {
+            return Err(failed("there is such a file; a folder is written".to_owned()));
+        }
+        Ok(true) | Err(_) => {}
+    }
+    let unfinished = Unfinished::beside(path).map_err(failed)?;
+    for (name, content) in files {
+        let written = fs::write(unfinished.0.join(name), content);
+        written.map_err(|why| failed(format!("{name}: {why}")))?;
+    }
+    fs::rename(&unfinished.0, path).map_err(|why| failed(why.to_string()))
+}
+
+/// A folder under another name, which goes away unless it gets its own.
+struct Unfinished(PathBuf);
+
+impl Unfinished {
+    fn beside(path: &Path) -> Result<Self, String> {
+        let Some(name) = path.file_name() else { return Err("it has no name".to_owned()) };
+        for attempt in 0..1_000 {
+            let mut hidden = OsString::from(".");
+            hidden.push(name);
+            hidden.push(format!(".partial-{}-{attempt}", std::process::id()));
+            let hidden = path.with_file_name(hidden);
+            match fs::create_dir(&hidden) {
+                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(why) if why.kind() == io::ErrorKind::NotFound => {
+                    let folder = path.parent().unwrap_or(Path::new(""));
+                    return Err(format!("there is no folder {}", folder.display()));
+                }
+                Err(why) => return Err(why.to_string()),
+                Ok(()) => return Ok(Unfinished(hidden)),
+            }
+        }
+        Err("too many unfinished folders beside it".to_owned())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // After a success it is gone already.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_there_as_a_whole_or_not_at_all() {
+        let at = tempfile::tempdir().unwrap();
+        let folder = at.path().join("new");
+        let files = [("one".to_owned(), vec![1]), ("two".to_owned(), vec![2, 3])];
+        write_new_folder(&folder, &files).unwrap();
+        assert_eq!(fs::read(folder.join("two")).unwrap(), [2, 3]);
+        let refused = |path: &Path, files: &[(String, Vec<u8>)]| match write_new_folder(path, files) {
+            Err(Failure::Input(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(refused(&folder, &files).ends_with("there is such a folder, and it is not empty"));
+        assert!(refused(&folder.join("one"), &files).ends_with("there is such a file; a folder is written"));
+        assert!(refused(&at.path().join("not/there"), &files).contains("there is no folder"));
+        assert!(refused(Path::new("-"), &files).contains("standard output takes one file"));
+        let wrong = [("one".to_owned(), vec![]), ("no/such/place".to_owned(), vec![])];
+        assert!(refused(&at.path().join("half"), &wrong).contains("no/such/place"));
+        let names = fs::read_dir(at.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["new"]);
+        fs::create_dir(at.path().join("empty")).unwrap();
+        write_new_folder(&at.path().join("empty"), &files).unwrap();
+    }
+}

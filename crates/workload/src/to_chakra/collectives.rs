@@ -1,0 +1,315 @@
+//! Collectives of a graph that a trace can have as one node a rank.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pathweave_units::{Duration, Time};
+
+use super::At;
+use crate::algorithm::Algorithm;
+use crate::collective::{Algorithms, Medium, Operation, Plan, Sizes, Transfer, chunk, eight};
+use crate::error::WorkloadError;
+use crate::graph::{CollectiveLabel, MAX_MESSAGE_SIZE, MessageGraph, Moment, OWN, TaskId};
+
+/// All operations that have algorithms.
+const OPERATIONS: [Operation; 6] = [
+    Operation::AllReduce,
+    Operation::ReduceScatter,
+    Operation::AllGather,
+    Operation::AllToAll,
+    Operation::Broadcast,
+    Operation::Reduce,
+];
+
+/// A collective that is written as one.
+pub(super) struct Whole {
+    pub(super) operation: Operation,
+    algorithm: Algorithm,
+    /// As ASTRA-sim counts: of an all-gather the part of a rank.
+    pub(super) bytes: u64,
+    /// Its ranks in the order of the algorithm.
+    pub(super) members: Vec<u32>,
+    pub(super) connection: u32,
+    pub(super) messages: Vec<TaskId>,
+    /// Computations of no time with which ranks begin and end it, which its nodes stand for.
+    pub(super) merged: Vec<TaskId>,
+    /// Its nodes, by member.
+    pub(super) at: Vec<At>,
+}
+
+impl Whole {
+    /// The node of a member.
+    pub(super) fn place(&self, rank: u32) -> At {
+        *self.at.iter().find(|(member, _)| *member == rank).expect("whoever waits for it is a member")
+    }
+}
+
+/// What users should know about collectives of a trace.
+pub(super) fn notes(graph: &MessageGraph, wholes: &[Whole]) -> Vec<String> {
+    let default = Algorithms::default();
+    let mut others: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for whole in wholes {
+        if default.plan(whole.operation, 2, 0).algorithm != whole.algorithm {
+            others.insert((whole.operation.name(), whole.algorithm.name()));
+        }
+    }
+    let mut notes = Vec::new();
+    for (operation, algorithm) in others {
+        let field = match operation {
+            "reduce" => "broadcast".to_owned(),
+            other => other.replace('-', "_"),
+        };
+        notes.push(format!(
+            "a trace does not say by which algorithm its collectives are done; set algorithms.{field} = \"{algorithm}\" for each {operation} to be done as here"
+        ));
+    }
+    let all = of_labels(graph).len();
+    if all > wholes.len() {
+        let by_messages = all - wholes.len();
+        notes.push(format!("{by_messages} of {all} collectives are in the trace as their messages"));
+    }
+    notes
+}
+
+/// The messages of each collective: by label, group and job.
+fn of_labels(graph: &MessageGraph) -> BTreeMap<(u32, u16, Option<u32>), Vec<TaskId>> {
+    let mut found: BTreeMap<_, Vec<TaskId>> = BTreeMap::new();
+    for (message, id) in graph.messages().iter().zip((0..).map(TaskId)) {
+        let label = graph.label(id).filter(|&label| graph.labels()[label as usize].collective.is_some());
+        if let Some(label) = label {
+            let key = (label, message.group.0, message.job.map(|job| job.0));
+            found.entry(key).or_default().push(id);
+        }
+    }
+    found
+}
+
+/// Collectives that can be written as one node a rank.
+pub(super) fn find(graph: &MessageGraph, before: &[Vec<(TaskId, Moment)>]) -> Vec<Whole> {
+    let candidates = of_labels(graph).into_iter();
+    let mut wholes: Vec<Whole> = candidates
+        .filter_map(|((label, ..), messages)| {
+            let label = &graph.labels()[label as usize];
+            let operation = OPERATIONS.into_iter().find(|operation| operation.name() == label.activity)?;
+            whole(graph, before, operation, label.collective?, messages)
+        })
+        .collect();
+    wholes.sort_by_key(|whole| whole.messages[0]);
+    wholes
+}
+
+fn whole(
+    graph: &MessageGraph,
+    before: &[Vec<(TaskId, Moment)>],
+    operation: Operation,
+    label: CollectiveLabel,
+    messages: Vec<TaskId>,
+) -> Option<Whole> {
+    let first = graph.messages()[messages[0].index()];
+    let is_alike = |id: &TaskId| {
+        let message = graph.messages()[id.index()];
+        message.stream == first.stream
+            && message.start == first.start
+            && graph.delay_after_deps(*id) == Duration::ZERO
+            && graph.needs(*id) == graph.predecessors(*id)
+    };
+    if first.stream & OWN != 0 || !messages.iter().all(is_alike) {
+        return None;
+    }
+    let size = label.measure?.size.get();
+    let (ranks, algorithm) = (label.ranks as usize, label.algorithm);
+    let plan = Plan { operation, algorithm, ranks, size, chunk: chunk().get(), local: eight() as usize };
+    if plan.check().is_err() {
+        return None;
+    }
+    let members = orders_of_ranks(graph, before, &messages).into_iter().find(|members| {
+        members.len() == ranks && has_messages_of(graph, before, &messages, &plan, members)
+    })?;
+    let parts = if operation == Operation::AllGather { ranks as u64 } else { 1 };
+    if !size.is_multiple_of(parts) {
+        return None;
+    }
+    let merged = ends_of_parts(graph, before, &messages, &members)?;
+    let (bytes, connection) = (size / parts, first.stream);
+    Some(Whole { operation, algorithm, bytes, members, connection, messages, merged, at: Vec::new() })
+}
+
+/// Orders that the ranks may have: along the chain or ring that all messages make, or the first one of each rank; ascending.
+fn orders_of_ranks(
+    graph: &MessageGraph,
+    before: &[Vec<(TaskId, Moment)>],
+    messages: &[TaskId],
+) -> Vec<Vec<u32>> {
+    let inside: BTreeSet<TaskId> = messages.iter().copied().collect();
+    let ends = |id: &TaskId| {
+        let message = graph.messages()[id.index()];
+        (message.src.0, message.dst.0)
+    };
+    let is_first = |id: &&TaskId| before[id.index()].iter().all(|(on, _)| !inside.contains(on));
+    let all: BTreeSet<u32> = messages.iter().map(ends).flat_map(|(src, dst)| [src, dst]).collect();
+    let mut orders = Vec::new();
+    for pairs in [messages.iter().map(ends).collect(), messages.iter().filter(is_first).map(ends).collect()] {
+        if let Some(along) = along(&pairs).filter(|along| along.len() == all.len()) {
+            // A reduction goes down the chain.
+            let down = along.iter().rev().copied().collect();
+            orders.extend([along, down]);
+        }
+    }
+    orders.push(all.into_iter().collect());
+    orders
+}
+
+/// The ranks of pairs (rank, next) along their chain, or around their ring from the lowest; `None` if they are neither.
+fn along(pairs: &BTreeSet<(u32, u32)>) -> Option<Vec<u32>> {
+    let next: BTreeMap<u32, u32> = pairs.iter().copied().collect();
+    let targets: BTreeSet<u32> = next.values().copied().collect();
+    if next.len() != pairs.len() || targets.len() != pairs.len() {
+        return None;
+    }
+    let first = next.keys().copied().find(|rank| !targets.contains(rank)).or(next.keys().copied().next())?;
+    let onward = |rank: &u32| next.get(rank).copied().filter(|&rank| rank != first);
+    Some(std::iter::successors(Some(first), onward).collect())
+}
+
+/// Sender, receiver and bytes of a message.
+type Sent = (u32, u32, u64);
+
+/// True if the messages are those of the plan among these members, and wait for each other as those do.
+fn has_messages_of(
+    graph: &MessageGraph,
+    before: &[Vec<(TaskId, Moment)>],
+    messages: &[TaskId],
+    plan: &Plan,
+    members: &[u32],
+) -> bool {
+    if plan.messages() > 2.0 * messages.len() as f64 + 2.0 {
+        return false;
+    }
+    let mut list = List { members, sizes: plan.sizes(), sent: Vec::new() };
+    if plan.run(&mut list).is_err() {
+        return false;
+    }
+    let sent = |id: TaskId| {
+        let message = graph.messages()[id.index()];
+        (message.src.0, message.dst.0, message.size.get())
+    };
+    let inside: BTreeSet<TaskId> = messages.iter().copied().collect();
+    let with_those_before = |&id: &TaskId| {
+        let on = before[id.index()].iter().map(|&(on, _)| on).filter(|on| inside.contains(on));
+        (sent(id), sorted(on.map(sent)))
+    };
+    sorted(messages.iter().map(with_those_before)) == sorted(list.sent)
+}
+
+fn sorted<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = all.into_iter().collect();
+    all.sort_unstable();
+    all
+}
+
+/// Transfers as who sends how much to whom after which others.
+struct List<'a> {
+    members: &'a [u32],
+    sizes: Sizes<'static>,
+    sent: Vec<(Sent, Vec<Sent>)>,
+}
+
+impl Medium for List<'_> {
+    type Sent = usize;
+    fn send(&mut self, transfer: Transfer, after: &[usize]) -> Result<usize, WorkloadError> {
+        let (src, dst) = (self.members[transfer.src], self.members[transfer.dst]);
+        let bytes = self.sizes.bytes(transfer.blocks);
+        let most = MAX_MESSAGE_SIZE.get();
+        for piece in 0..bytes.div_ceil(most) {
+            let mut before: BTreeSet<usize> = after.iter().copied().collect();
+            if piece > 0 {
+                before.insert(self.sent.len() - 1);
+            }
+            let before = sorted(before.into_iter().map(|on| self.sent[on].0));
+            self.sent.push(((src, dst, most.min(bytes - piece * most)), before));
+        }
+        Ok(self.sent.len() - 1)
+    }
+}
+
+/// If each rank takes part as a whole: all it sends from its own input waits for the same, and the same waits for all it sends and
+/// receives. Returns the computations of no time that are nothing but begins and ends of parts.
+fn ends_of_parts(
+    graph: &MessageGraph,
+    before: &[Vec<(TaskId, Moment)>],
+    messages: &[TaskId],
+    members: &[u32],
+) -> Option<Vec<TaskId>> {
+    let inside: BTreeSet<TaskId> = messages.iter().copied().collect();
+    let mut merged = Vec::new();
+    for &rank in members {
+        let mut input: Option<Vec<(TaskId, Moment)>> = None;
+        let mut behind: Option<Vec<TaskId>> = None;
+        let mut own = BTreeSet::new();
+        for &id in messages {
+            let message = graph.messages()[id.index()];
+            if message.src.0 != rank && message.dst.0 != rank {
+                continue;
+            }
+            own.insert(id);
+            if message.src.0 == rank {
+                let outside = before[id.index()].iter().filter(|(on, _)| !inside.contains(on));
+                let outside = sorted(outside.copied());
+                // What passes on only what has arrived waits for nothing else.
+                let is_known = input.as_ref().is_none_or(|input| *input == outside);
+                match outside.is_empty() {
+                    false if !is_known => return None,
+                    false => input = Some(outside),
+                    true => {}
+                }
+            }
+            let mut after = Vec::new();
+            for moment in [Moment::Delivery, Moment::Completion] {
+                for next in graph.dependents(id, moment).iter().filter(|next| !inside.contains(next)) {
+                    match graph.home(*next)?.0 {
+                        home if home == rank && (moment == Moment::Delivery || message.src.0 == rank) => {
+                            after.push(*next);
+                        }
+                        home if home == message.src.0 || home == message.dst.0 => {}
+                        _ => return None,
+                    }
+                }
+            }
+            after.sort_unstable();
+            after.dedup();
+            if behind.as_ref().is_some_and(|behind| *behind != after) {
+                return None;
+            }
+            behind = Some(after);
+        }
+        let begin = match input.as_deref() {
+            Some(&[(begin, Moment::Delivery)]) if is_instant(graph, begin, rank) => Some(begin),
+            _ => None,
+        };
+        let end = match behind.as_deref() {
+            Some(&[end]) if is_instant(graph, end, rank) => Some(end),
+            _ => None,
+        };
+        // Both are parts of the node only together, as a trace that was read has them.
+        if let (Some(begin), Some(end)) = (begin, end) {
+            let only_begins = graph.all_dependents(begin).all(|next| next == end || own.contains(&next));
+            let only_ends = before[end.index()].iter().all(|(on, _)| *on == begin || own.contains(on));
+            if only_begins && only_ends {
+                merged.extend([begin, end]);
+            }
+        }
+    }
+    Some(merged)
+}
+
+/// A computation of this rank that takes no time.
+fn is_instant(graph: &MessageGraph, id: TaskId, rank: u32) -> bool {
+    match graph.task(id) {
+        crate::graph::Task::Message(_) => false,
+        crate::graph::Task::Compute(compute) => {
+            compute.host.is_some_and(|host| host.0 == rank)
+                && compute.duration == Duration::ZERO
+                && compute.start == Time::ZERO
+                && graph.delay_after_deps(id) == Duration::ZERO
+        }
+    }
+}
