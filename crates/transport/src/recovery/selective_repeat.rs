@@ -80,6 +80,17 @@ struct Rest {
     probes: Vec<Probe>,
     /// The latest transmission after which a probe was sent because it was late.
     asked_tx: Option<u32>,
+    /// The packet that was lost last while it was the oldest unacknowledged one.
+    stuck: Option<Stuck>,
+}
+
+/// A packet that was lost while it was the oldest unacknowledged one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stuck {
+    pub(super) psn: u64,
+    /// The first loss.
+    pub(super) since: Time,
+    pub(super) losses: u32,
 }
 
 /// A probe.
@@ -136,6 +147,20 @@ impl Order {
     /// Patience has ended for some.
     pub(super) fn impatient(&mut self, now: Time) {
         self.rest.get_or_insert_default().impatient_at = now;
+    }
+    /// The oldest unacknowledged packet is lost.
+    pub(super) fn lost_oldest(&mut self, now: Time, psn: u64) {
+        let stuck = &mut self.rest.get_or_insert_default().stuck;
+        *stuck = match *stuck {
+            Some(Stuck { psn: before, since, losses }) if before == psn => {
+                Some(Stuck { psn, since, losses: losses.saturating_add(1) })
+            }
+            _ => Some(Stuck { psn, since: now, losses: 1 }),
+        };
+    }
+    /// The packet that was lost last while it was the oldest unacknowledged one.
+    pub(super) fn stuck(&self) -> Option<Stuck> {
+        self.rest.as_ref()?.stuck
     }
     /// A timeout counts.
     pub(super) fn silent(&mut self, now: Time) {

@@ -16,18 +16,24 @@
 //! Only if all of them say nothing for the configured time does that count as a *timeout*, of which each further one takes
 //! longer, as configured. The oldest packet is sent again then. Where the policy lets no packet leave while so many are in
 //! flight, more of them count as lost: four, then sixteen, and so on.
+//!
+//! A path may answer probes and lose all that is long, such as one with a short MTU. The oldest packet is *stuck* then: it is lost
+//! each time, for as long as all timeouts together, and the sender gives up.
 
 use alloc::vec::Vec;
 
 use pathweave_units::{Duration, PathId, Time};
 
-use super::selective_repeat::Sender;
+use super::selective_repeat::{Sender, Stuck};
 use crate::send::flight::{Flight, Slot};
 
 /// Packets that count as late with each acknowledgement, or each time the timer fires. So what is sent again is clocked by
 /// what arrives. Where pauses of switches hold a whole window on some paths, what arrives of its first packets makes
 /// patience longer before the rest is sent again for nothing.
 const AT_ONCE: u32 = 2;
+
+/// Losses of a packet after which it may count as stuck. A channel that loses nine packets of ten loses one so often once in 800 times.
+const STUCK_LOSSES: u32 = 64;
 
 /// Paths on which probes leave at a time.
 const MOST_ASKED: usize = 8;
@@ -80,6 +86,20 @@ impl Rule {
 }
 
 impl Sender {
+    /// A packet in flight is lost.
+    fn lose(&mut self, now: Time, psn: u64, flight: &mut Flight) {
+        if psn == flight.una() {
+            self.order.lost_oldest(now, psn);
+        }
+        flight.lose(psn);
+    }
+
+    /// The oldest packet is lost each time it is sent, and has been for this long.
+    pub(crate) fn is_stuck(&self, now: Time, longest: Duration, flight: &Flight) -> bool {
+        let Some(Stuck { psn, since, losses }) = self.order.stuck() else { return false };
+        losses >= STUCK_LOSSES && psn == flight.una() && now.saturating_since(since) >= longest
+    }
+
     fn is_overtaken(&self, tx: u32) -> bool {
         self.arrived_tx.wrapping_sub(tx) as i32 > 0
     }
@@ -139,7 +159,7 @@ impl Sender {
                     }
                     late += 1;
                 }
-                flight.lose(psn);
+                self.lose(now, psn, flight);
                 lost.push(psn);
                 self.order.impatient(now);
             }
@@ -211,7 +231,7 @@ impl Sender {
             let on_path = flight.in_flight().filter(|(_, slot)| slot.path == path && before(slot.tx));
             let from = lost.len();
             lost.extend(on_path.map(|(psn, _)| psn));
-            lost[from..].iter().for_each(|&psn| flight.lose(psn));
+            lost[from..].iter().for_each(|&psn| self.lose(now, psn, flight));
             if lost.len() > from {
                 self.order.impatient(now);
             }
@@ -231,7 +251,7 @@ impl Sender {
             && let Some((psn, _)) = self.order.front()
         {
             self.order.pop();
-            flight.lose(psn);
+            self.lose(now, psn, flight);
             lost.push(psn);
         }
     }

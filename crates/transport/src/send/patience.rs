@@ -20,7 +20,7 @@ pub(crate) enum Verdict {
     Silence,
     /// The other end has asked for a pause, so that silence means nothing.
     Pause,
-    /// Nothing has come through for as long as the configured timeouts last.
+    /// For as long as the configured timeouts last nothing has come through, or the oldest packet has not.
     GiveUp,
 }
 
@@ -202,6 +202,10 @@ impl SendStream {
 
     /// Patience is at its end.
     pub(crate) fn lose_patience(&mut self, now: Time, held: HeldBy, lost: &mut Vec<u64>) -> Verdict {
+        let longest = self.rto.give_up_after();
+        if self.recovery.timed().is_some_and(|timed| timed.is_stuck(now, longest, &self.flight)) {
+            return Verdict::GiveUp;
+        }
         self.find_late(now, lost);
         if !lost.is_empty() {
             self.timer_base = now;

@@ -144,6 +144,30 @@ fn a_pause_costs_nothing() {
     assert_eq!((pair.counters(0).timeouts, pair.counters(0).retransmitted), (0, 0));
 }
 
+/// As on a path with a short MTU: probes are answered, and what is long never arrives.
+#[test]
+fn a_path_that_loses_all_data_and_answers_probes_is_given_up() {
+    let mut pair = writing(dropping(|_, _, _| true), 4, 16, 1, 1);
+    let schedule = RetransmissionConfig::default().give_up_after();
+    while pair.step() {}
+    assert_eq!(pair.statuses(0), [(7, Status::RetryExceeded)]);
+    let done = pair.now - Time::ZERO;
+    assert!(schedule <= done && done <= schedule + Duration::from_ms(65), "{done} for {schedule}");
+}
+
+/// A hundred losses of a packet are no proof while there is time.
+#[test]
+fn a_path_that_loses_data_for_less_than_all_timeouts_is_not_given_up() {
+    let mut tries = 0;
+    let channel = dropping(move |psn, _, _| {
+        tries += u64::from(psn == 0);
+        tries <= 100
+    });
+    let mut pair = writing(channel, 4, 16, 1, 1);
+    while pair.step() {}
+    assert_eq!(pair.statuses(0), [(7, Status::Success)]);
+}
+
 #[test]
 fn the_retry_limit_is_that_of_the_configured_schedule() {
     let mut channel = Channel::new(1);
