@@ -1,21 +1,29 @@
-//! The soak on a real network: requests of all kinds while links fail and come back, for as long as one likes. Every
-//! byte is compared, no request may fail, and memory must stay flat.
+//! The soak on a real network: requests of all kinds, under every scheme of connections and every protection, while links fail and
+//! come back, interfaces go down, and MTUs fall, for as long as one likes. Every byte is compared, no request may fail, and memory
+//! must stay flat.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // What is skipped is said, and what was done.
 
 #[allow(dead_code, clippy::print_stderr)] // Each file of tests uses what it needs; skips are loud.
 mod common;
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{TestLab, privileged};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use pathweave_datapath::secure::{ClusterKey, Protection};
-use pathweave_datapath::{Access, Connection, Device, DeviceConfig, Region, Registration, Status};
+use pathweave_datapath::{
+    Access, Connection, Device, DeviceConfig, Region, Registration, Status, Uncontrolled, Unprotected,
+};
 use pathweave_lab::{Lab, LinkState, Settings};
-use pathweave_topo::{Build, LeafSpine, NodeId};
+use pathweave_netlink::Netlink;
+use pathweave_policy::{Service, schemes};
+use pathweave_topo::{Build, LeafSpine, LinkId, NodeId};
 use pathweave_units::{Rate, Rng};
 
 const SPINES: u32 = 4;
@@ -24,6 +32,8 @@ const MTU_BYTES: u32 = 1_500;
 const LONGEST: u32 = 200_000;
 /// Requests of each kind at a time.
 const AT_A_TIME: usize = 6;
+/// Rounds of a connection.
+const ROUNDS_A_LIFE: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Parts of the run at whose ends memory is looked at, and those that do not count.
 const PARTS: usize = 20;
@@ -38,37 +48,108 @@ fn resident_kib() -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// A device on a host, encrypted.
-fn device(lab: &Lab, host: NodeId) -> Device {
+/// A device on a host.
+fn device(lab: &Lab, host: NodeId, protection: Protection) -> Device {
     let mut config = DeviceConfig::new(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
     config.fit_link(MTU_BYTES as usize).unwrap();
     (config.paths, config.line_rate) = (32, Rate::from_mbps(100));
-    (config.protection, config.key) = (Protection::Encrypt, Some(ClusterKey::from_bytes([5; 32])));
+    (config.protection, config.key) = (protection, Some(ClusterKey::from_bytes([5; 32])));
+    (config.unprotected, config.uncontrolled) = (Unprotected::Anywhere, Uncontrolled::All);
     // With all links down nothing comes for as long as the chaos likes.
     config.peer_timeout = Duration::from_secs(20);
     lab.inside(host, || Device::open(config)).unwrap().unwrap()
 }
 
-/// Fails and mends links between leaves and spines until it is told to stop; then all are up. How often it did.
-fn chaos(lab: &mut Lab, seed: u64, done: &AtomicBool) -> u64 {
+/// What is wrong with a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trouble {
+    /// It loses everything.
+    Link,
+    /// The interface at one end is down, and its routes are gone.
+    Interface,
+    /// It takes no packet of full length.
+    Mtu,
+}
+
+impl Trouble {
+    const ALL: [Trouble; 3] = [Trouble::Link, Trouble::Interface, Trouble::Mtu];
+}
+
+/// Links in trouble at a time, of eight: with more of them there is no path for seconds, and timeouts of schemes that double them last
+/// a minute.
+const MOST_IN_TROUBLE: usize = 3;
+
+/// The longest packet while an MTU has fallen: none with data of more than one small message.
+const FALLEN_MTU_BYTES: u32 = 576;
+
+/// How often there was each trouble.
+#[derive(Clone, Copy, Debug, Default)]
+struct Changes([u64; 3]);
+
+/// Changes a device of a node of the lab.
+fn change(lab: &Lab, (node, port): (NodeId, u16), what: impl FnOnce(&mut LinkMessage) + Send) {
+    let device = &lab.plan().node(node).ports[usize::from(port)].device;
+    let done = lab.inside(node, || {
+        let mut message = LinkMessage::default();
+        message.attributes.push(LinkAttribute::IfName(device.clone()));
+        what(&mut message);
+        Netlink::open().unwrap().change(RouteNetlinkMessage::SetLink(message), 0)
+    });
+    done.unwrap().unwrap();
+}
+
+/// Begins or ends a trouble of a link.
+fn set(lab: &mut Lab, link: LinkId, trouble: Trouble, state: LinkState) {
+    let ends = lab.plan().ends(link);
+    match trouble {
+        Trouble::Link => lab.set_link(link, state).unwrap(),
+        Trouble::Mtu => {
+            let bytes = if state == LinkState::Up { MTU_BYTES } else { FALLEN_MTU_BYTES };
+            ends.into_iter().for_each(|end| {
+                change(lab, end, |message| message.attributes.push(LinkAttribute::Mtu(bytes)));
+            });
+        }
+        Trouble::Interface => {
+            change(lab, ends[0], |message| {
+                message.header.change_mask = LinkFlags::Up;
+                message.header.flags =
+                    if state == LinkState::Up { LinkFlags::Up } else { LinkFlags::empty() };
+            });
+        }
+    }
+}
+
+/// Fails and mends links between leaves and spines until it is told to stop; then all are up.
+fn chaos(lab: &mut Lab, seed: u64, done: &AtomicBool) -> Changes {
     let mut rng = Rng::for_component(seed, "chaos", 0);
     let links: Vec<_> = (0..2)
         .flat_map(|leaf| (0..SPINES).map(move |spine| format!("leaf{leaf}-spine{spine}")))
         .map(|name| lab.link(&name).unwrap())
         .collect();
-    let mut changes = 0;
+    let (mut changes, mut troubled) = (Changes::default(), BTreeMap::new());
     while !done.load(Ordering::Relaxed) {
-        let link = links[rng.below(links.len() as u32) as usize];
-        let state = if lab.down().any(|down| down == link) { LinkState::Up } else { LinkState::Down };
-        lab.set_link(link, state).unwrap();
-        changes += 1;
-        if rng.chance(0.3) {
+        let mut link = links[rng.below(links.len() as u32) as usize];
+        if troubled.len() == MOST_IN_TROUBLE && !troubled.contains_key(&link) {
+            link = *troubled.keys().nth(rng.below(MOST_IN_TROUBLE as u32) as usize).expect("so many");
+        }
+        let ended = troubled.remove(&link);
+        if let Some(trouble) = ended {
+            set(lab, link, trouble, LinkState::Up);
+        } else {
+            let trouble = Trouble::ALL[rng.below(Trouble::ALL.len() as u32) as usize];
+            set(lab, link, trouble, LinkState::Down);
+            troubled.insert(link, trouble);
+            changes.0[trouble as usize] += 1;
+        }
+        // A route over an interface that is down cannot be made, and one that was down has none.
+        let may = !troubled.values().any(|trouble| *trouble == Trouble::Interface);
+        if may && (ended == Some(Trouble::Interface) || rng.chance(0.3)) {
             lab.reroute().unwrap();
         }
         std::thread::sleep(Duration::from_millis(u64::from(5 + rng.below(300))));
     }
-    for link in links {
-        lab.set_link(link, LinkState::Up).unwrap();
+    for (link, trouble) in troubled {
+        set(lab, link, trouble, LinkState::Up);
     }
     lab.reroute().unwrap();
     changes
@@ -92,15 +173,17 @@ fn pattern(rng: &mut Rng, len: usize) -> Vec<u8> {
 
 impl Ends {
     /// Waits for `count` completions of an end, all successful.
-    fn done(connection: &Connection, count: usize) {
+    fn done(connection: &Connection, count: usize, scheme: &str) {
         for _ in 0..count {
-            let done = connection.wait(PATIENCE).expect("a completion");
-            assert_eq!(done.status, Status::Success, "{done:?}");
+            let done = connection.wait(PATIENCE).unwrap_or_else(|why| {
+                panic!("{scheme}: {why}; {:?}, {:?}", connection.close_reason(), connection.stats())
+            });
+            assert_eq!(done.status, Status::Success, "{scheme}: {done:?}, {:?}", connection.close_reason());
         }
     }
 
     /// WRITEs, READs of the same bytes, and SENDs; all of them compared. How many bytes that were.
-    fn round(&self, rng: &mut Rng) -> u64 {
+    fn round(&self, rng: &mut Rng, scheme: &str) -> u64 {
         let slot = LONGEST as usize;
         let messages: Vec<Vec<u8>> = (0..AT_A_TIME)
             .map(|_| {
@@ -119,8 +202,8 @@ impl Ends {
                 .unwrap();
             self.near.send(3, sources[index].all()).unwrap();
         }
-        Ends::done(&self.near, 3 * AT_A_TIME);
-        Ends::done(&self.far, AT_A_TIME);
+        Ends::done(&self.near, 3 * AT_A_TIME, scheme);
+        Ends::done(&self.far, AT_A_TIME, scheme);
         for (index, message) in messages.iter().enumerate() {
             let place = index * slot..index * slot + message.len();
             for (what, region) in
@@ -139,48 +222,85 @@ impl Ends {
 
 #[test]
 #[ignore = "takes as long as it is told to: make soak"]
-fn every_byte_arrives_while_links_flap() {
-    if !privileged("every_byte_arrives_while_links_flap") {
-        return;
+fn every_byte_arrives_while_links_are_in_trouble() {
+    if privileged("every_byte_arrives_while_links_are_in_trouble") {
+        let resident = soak(Duration::from_secs(number("SOAK_SECONDS").unwrap_or(600)));
+        let (first, second) = resident[WARM_UP..].split_at((PARTS - WARM_UP) / 2);
+        let (before, after) = (first.iter().max().copied(), second.iter().max().copied());
+        assert!(after <= before.map(|kib| kib + GROWTH_KIB), "memory grew: {resident:?} KiB");
     }
-    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
-    let time = Duration::from_secs(number("SOAK_SECONDS").unwrap_or(600));
+}
+
+#[test]
+fn every_byte_arrives_while_links_are_in_trouble_for_a_while() {
+    if privileged("every_byte_arrives_while_links_are_in_trouble_for_a_while") {
+        soak(Duration::from_secs(8));
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+/// Requests for this long; the memory of the program in KiB after each part of it.
+fn soak(time: Duration) -> Vec<u64> {
     let seed = number("SOAK_SEED").unwrap_or(1);
-    println!("soak: {time:?} on links that flap, seed {seed} (SOAK_SECONDS, SOAK_SEED)");
+    println!("soak: {time:?} on links in trouble, seed {seed} (SOAK_SECONDS, SOAK_SEED)");
 
     let topology = LeafSpine::new(2, SPINES, 1).build(Path::new(".")).unwrap();
     let settings =
         Settings { mtu_bytes: MTU_BYTES, queue_bytes: 150_000, ..Settings::new("1/1000".parse().unwrap()) };
     let mut lab = TestLab::new(topology, settings);
-    let [near, far] = ["host0", "host1"].map(|name| device(&lab.0, lab.0.node(name).unwrap()));
+    let pairs = Protection::ALL.map(|protection| {
+        let [near, far] =
+            ["host0", "host1"].map(|name| device(&lab.0, lab.0.node(name).unwrap(), protection));
+        let listener = far.listen().unwrap();
+        (near, far, listener)
+    });
     let address = lab.0.plan().node(lab.0.node("host1").unwrap()).address;
-    let listener = far.listen().unwrap();
-    let connection = near.connect((address, far.local_addr().port()).into()).unwrap();
-    let memory = || Region::zeroed(AT_A_TIME * LONGEST as usize).unwrap();
-    let ends = Ends {
-        near: connection,
-        far: listener.accept(PATIENCE).unwrap(),
-        board: far.register(&memory(), Access::READ_WRITE).unwrap(),
-        inbox: memory(),
-        back: memory(),
+    let schemes: Vec<&str> = schemes()
+        .iter()
+        .filter(|info| (info.make)().service == Service::Connection)
+        .map(|info| info.name)
+        .collect();
+    // One after the other of all schemes, each with another protection than the last.
+    let connect = |number: usize| {
+        let (near, far, listener) = &pairs[number % pairs.len()];
+        let scheme = schemes[(seed as usize + number) % schemes.len()];
+        let to = (address, far.local_addr().port()).into();
+        let near = near.connect_with(to, scheme, &[]).unwrap_or_else(|why| panic!("{scheme}: {why}"));
+        let memory = || Region::zeroed(AT_A_TIME * LONGEST as usize).unwrap();
+        let far_end = listener.accept(PATIENCE).unwrap();
+        let board = far.register(&memory(), Access::READ_WRITE).unwrap();
+        (scheme, Ends { near, far: far_end, board, inbox: memory(), back: memory() })
     };
 
     let (done, begin, mut rng) =
         (AtomicBool::new(false), Instant::now(), Rng::for_component(seed, "soak", 0));
-    let (mut resident, mut bytes) = (Vec::new(), 0);
+    let (mut resident, mut bytes, mut retransmitted, mut sent, mut lives) = (Vec::new(), 0, 0, 0, 0);
+    let mut slowest: Vec<(Duration, &str)> = Vec::new();
     let changes = std::thread::scope(|scope| {
         let chaos = scope.spawn(|| chaos(&mut lab.0, seed, &done));
         // Also when a comparison fails, or the other thread would go on.
         let stop = Stop(&done);
         for part in 1..=PARTS {
             while begin.elapsed() < time.mul_f64(part as f64 / PARTS as f64) {
-                bytes += ends.round(&mut rng);
+                let (scheme, ends) = connect(lives);
+                let born = Instant::now();
+                lives += 1;
+                for _ in 0..ROUNDS_A_LIFE {
+                    bytes += ends.round(&mut rng, scheme);
+                }
+                let counters = ends.near.stats().unwrap().counters;
+                retransmitted += counters.retransmitted;
+                sent += counters.data_sent;
+                slowest.push((born.elapsed(), scheme));
+                slowest.sort_unstable_by(|one, other| other.cmp(one));
+                slowest.truncate(8);
             }
             resident.push(resident_kib());
-            let down = ends.near.stats().unwrap().paths;
-            let down = down.iter().filter(|path| path.state == pathweave_datapath::PathState::Down).count();
             println!(
-                "{:4} s: {} MB compared, {down} of 32 paths down, {} KiB resident",
+                "{:4} s: {lives} connections, {sent} packets, {retransmitted} of them again, {} MB compared, {} KiB resident",
                 begin.elapsed().as_secs(),
                 bytes / 1_000_000,
                 resident[part - 1]
@@ -189,12 +309,9 @@ fn every_byte_arrives_while_links_flap() {
         drop(stop);
         chaos.join().unwrap()
     });
-    let counters = ends.near.stats().unwrap().counters;
-    println!("links changed {changes} times; {} packets sent again", counters.retransmitted);
-    let (first, second) = resident[WARM_UP..].split_at((PARTS - WARM_UP) / 2);
-    let (before, after) = (first.iter().max().copied(), second.iter().max().copied());
-    assert!(after <= before.map(|kib| kib + GROWTH_KIB), "memory grew: {resident:?} KiB");
-    assert!(bytes > 0 && changes > 0 && counters.retransmitted > 0, "{changes} changes, {counters:?}");
+    println!("troubles of links, {:?}: {:?}; slowest connections: {slowest:?}", Trouble::ALL, changes.0);
+    assert!(bytes > 0 && retransmitted > 0 && changes.0.iter().all(|times| *times > 0), "{changes:?}");
+    resident
 }
 
 /// Ends the chaos.

@@ -137,14 +137,18 @@ pub(super) fn source_towards(peer: SocketAddr) -> Option<IpAddr> {
     local.as_socket().map(|local| local.ip())
 }
 
-/// What routing says of the link to `peer`.
+/// The longest packet that can leave for `peer`: what routing says, but no less than the interface takes. What routing has heard of a
+/// path by ICMP may be true of one of many paths, or a lie, and sockets here do not heed it.
 pub(super) fn link_mtu(peer: SocketAddr) -> Option<usize> {
     let socket = connected(peer)?;
     let (level, name) = match peer {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU),
         SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
     };
-    sys::get_option(socket.as_fd(), level, name).ok().and_then(|mtu| usize::try_from(mtu).ok())
+    let routed = sys::get_option(socket.as_fd(), level, name).ok().and_then(|mtu| usize::try_from(mtu).ok());
+    let source = socket.local_addr().ok().and_then(|local| local.as_socket());
+    let own = source.and_then(|source| sys::attachment_of(source.ip())).and_then(|at| at.mtu(socket.as_fd()));
+    routed.max(own)
 }
 
 impl AsFd for UdpSocket {

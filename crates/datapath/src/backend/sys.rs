@@ -56,6 +56,56 @@ pub(super) struct Attachment {
     pub(super) interface: u32,
     /// Bits that name the network there.
     pub(super) prefix: u8,
+    /// Flags of the interface, `IFF_` of the system.
+    flags: u32,
+}
+
+impl Attachment {
+    /// The longest packet that leaves by the interface, as any socket can ask. What has an address of the loopback interface, as
+    /// routing protocols announce them, leaves by another one: the longest of any.
+    pub(super) fn mtu(&self, socket: BorrowedFd<'_>) -> Option<usize> {
+        if self.flags & libc::IFF_LOOPBACK as u32 == 0 {
+            return interface_value(socket, self.interface, libc::SIOCGIFMTU);
+        }
+        let others = interfaces().into_iter().filter(|&other| other != self.interface);
+        others.filter_map(|other| interface_value(socket, other, libc::SIOCGIFMTU)).max()
+    }
+}
+
+/// The numbers of all network interfaces.
+fn interfaces() -> Vec<u32> {
+    // SAFETY: returns NULL or a list that ends with number 0, freed below.
+    let list = unsafe { libc::if_nameindex() };
+    let mut numbers = Vec::new();
+    if list.is_null() {
+        return numbers;
+    }
+    let mut at = list;
+    // SAFETY: an element of the list, not freed yet.
+    while let number @ 1.. = unsafe { (*at).if_index } {
+        numbers.push(number);
+        // SAFETY: the list goes on behind what is not its end.
+        at = unsafe { at.add(1) };
+    }
+    // SAFETY: from if_nameindex, and freed once.
+    unsafe { libc::if_freenameindex(list) };
+    numbers
+}
+
+/// A whole number that `request` asks of an interface.
+fn interface_value(socket: BorrowedFd<'_>, interface: u32, request: libc::Ioctl) -> Option<usize> {
+    // SAFETY: all zeros is a valid ifreq.
+    let mut asked: libc::ifreq = unsafe { zeroed() };
+    // SAFETY: the name has room for IF_NAMESIZE bytes, the most that is written.
+    let name = unsafe { libc::if_indextoname(interface, asked.ifr_name.as_mut_ptr()) };
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: the descriptor is open, and the kernel reads and writes a request of this type.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), request, &raw mut asked) };
+    // SAFETY: a field of plain numbers, which a successful request has written.
+    let value = unsafe { asked.ifr_ifru.ifru_mtu };
+    (done == 0).then(|| usize::try_from(value).ok()).flatten()
 }
 
 /// Where an address is, if an interface has it.
@@ -74,7 +124,8 @@ pub(super) fn attachment_of(address: IpAddr) -> Option<Attachment> {
             if ip_of(element.ifa_addr) == Some(address) {
                 let interface = libc::if_nametoindex(element.ifa_name);
                 let prefix = ip_of(element.ifa_netmask).map_or(u8::MAX, bits);
-                found = (interface > 0).then_some(Attachment { interface, prefix });
+                let flags = element.ifa_flags;
+                found = (interface > 0).then_some(Attachment { interface, prefix, flags });
             }
             at = element.ifa_next;
         }
