@@ -60,14 +60,14 @@ fn device(lab: &Lab, host: NodeId, protection: Protection) -> Device {
     lab.inside(host, || Device::open(config)).unwrap().unwrap()
 }
 
-/// What is wrong with a link.
+/// A failure of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
-    /// It loses everything.
+    /// The link loses everything.
     Link,
     /// The interface at one end is down, and its routes are gone.
     Interface,
-    /// It takes no packet of full length.
+    /// The link takes no packet of full length.
     Mtu,
 }
 
@@ -82,7 +82,7 @@ const MOST_IN_TROUBLE: usize = 3;
 /// The longest packet while an MTU has fallen: none with data of more than one small message.
 const FALLEN_MTU_BYTES: u32 = 576;
 
-/// How often there was each trouble.
+/// Counts of each trouble.
 #[derive(Clone, Copy, Debug, Default)]
 struct Changes([u64; 3]);
 

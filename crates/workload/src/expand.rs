@@ -170,7 +170,7 @@ fn lost(graph: &MessageGraph, order: &[TaskId], before: &[Vec<(TaskId, Moment)>]
     lost
 }
 
-/// What neither a list of flows nor a trace of another program says of `graph`, jobs left out: groups with their schemes, and
+/// The parts of `graph`, other than jobs, that neither a list of flows nor a trace of another program expresses: groups with their schemes, and
 /// computations that take turns.
 pub(crate) fn lost_beside_jobs(
     graph: &MessageGraph,

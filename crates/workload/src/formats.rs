@@ -52,9 +52,9 @@ pub type WriteTrace = fn(&MessageGraph, &str) -> Result<TraceFiles, String>;
 pub struct TraceFiles {
     /// Name and content of each.
     pub files: Vec<(String, Vec<u8>)>,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
-    /// What of the graph is not in them.
+    /// Parts of the graph that are not in the files.
     pub lost: Vec<String>,
 }
 

@@ -129,7 +129,7 @@ pub struct Conversion<'a> {
     pub set: &'a [String],
 }
 
-/// What is to be written.
+/// The content of what is written.
 #[derive(Clone, Debug)]
 pub enum Written {
     /// The text of a file.
@@ -149,7 +149,7 @@ pub struct Converted {
     pub to: &'static str,
     /// What the user should know.
     pub notes: Vec<String>,
-    /// What the format cannot say, and so is not in it.
+    /// Content that the format cannot express, and so is left out.
     pub lost: Vec<String>,
 }
 

@@ -47,7 +47,7 @@ struct File {
     latency: Spanned<Vec<Spanned<f64>>>,
 }
 
-/// How NPUs that differ in one dimension alone are connected.
+/// The links between NPUs that differ in one dimension alone.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     Ring,

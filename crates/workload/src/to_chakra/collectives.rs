@@ -43,7 +43,7 @@ impl Whole {
     }
 }
 
-/// What users should know about collectives of a trace.
+/// Notes for the user about collectives of a trace.
 pub(super) fn notes(graph: &MessageGraph, wholes: &[Whole]) -> Vec<String> {
     let default = Algorithms::default();
     let mut others: BTreeSet<(&str, &str)> = BTreeSet::new();

@@ -25,16 +25,16 @@ pub struct ChakraTrace {
     pub ranks: Vec<Vec<ChakraNode>>,
     /// Ranks by the name of their process group.
     pub groups: BTreeMap<String, Vec<u32>>,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
-    /// What of the graph is not in the trace.
+    /// Parts of the graph that are not in the trace.
     pub lost: Vec<String>,
 }
 
 /// A node by rank, and its place among those of the rank.
 type At = (u32, usize);
 
-/// What a task is in the trace.
+/// The place of a task in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
     /// Nothing yet, or nothing of its own.
@@ -228,7 +228,7 @@ impl Writer<'_> {
         (rank, nodes.len() - 1)
     }
 
-    /// What a task does, in the words of its workload, without what the type of its node says.
+    /// The name of a task in the words of its workload, without what the type of its node says.
     fn name(&self, id: TaskId) -> String {
         let Some(label) = self.graph.label(id) else { return "message".to_owned() };
         let label = &self.graph.labels()[label as usize];

@@ -94,7 +94,7 @@ pub enum ChakraAct {
         bytes: u64,
         /// Which of several.
         tag: i64,
-        /// Which connection carries it; `None` where the trace does not say.
+        /// The connection that carries it; `None` where the trace does not say.
         connection: Option<Stream>,
     },
     /// Waits for what a rank sends.
@@ -114,7 +114,7 @@ pub enum ChakraAct {
         bytes: u64,
         /// Among whom.
         among: ChakraAmong,
-        /// Which connections carry it; `None` where the trace does not say.
+        /// The label of the connections that carry it; `None` where the trace does not say.
         connection: Option<u32>,
     },
     /// Says which process groups there are.
@@ -393,7 +393,7 @@ fn act_of(node: &Node) -> Result<ChakraAct, String> {
     }
 }
 
-/// How long a computation takes.
+/// The duration of a computation.
 fn duration_of(node: &Node, attributes: &Attributes<'_>) -> Result<Duration, String> {
     let micros = node.duration_micros;
     let whole = micros.checked_mul(PS_PER_US).map(Duration::from_ps);
@@ -413,7 +413,7 @@ fn rounded_micros(duration: Duration) -> u64 {
     ps / PS_PER_US + u64::from(ps % PS_PER_US >= PS_PER_US / 2)
 }
 
-/// Which connection carries a message, where the trace says so.
+/// The connection that carries a message, where the trace names it.
 fn connection_of(attributes: &Attributes<'_>) -> Result<Option<Stream>, String> {
     let Some(value) = attributes.number(CONNECTION) else { return Ok(None) };
     let most = (1i128 << 31) - 1;

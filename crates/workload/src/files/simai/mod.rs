@@ -167,7 +167,7 @@ impl Unused {
     }
 }
 
-/// What of the layers is left out.
+/// Parts of layers that are left out.
 #[derive(Default)]
 struct LeftOut {
     /// Collectives that are among nobody under the policy.

@@ -52,7 +52,7 @@ pub(super) fn of_trace(out: &Sink<'_>, trace: &str) -> Result<Vec<(String, PathB
     Ok(found.into_values().collect())
 }
 
-/// Which files before the last one are missing, if any.
+/// A text that lists the missing files before the last one, if any.
 fn missing(ranks: impl Iterator<Item = u32>) -> Option<String> {
     const MOST_LISTED: usize = 8;
     let (mut next, mut count, mut gaps) = (0, 0, Vec::new());
