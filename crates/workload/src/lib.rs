@@ -60,8 +60,8 @@ pub use files::{
     After, Again, ChakraAct, ChakraAmong, ChakraGroup, ChakraNode, ChakraOperation, ChakraReader,
     EmbeddingGradients, FlowFile, FlowRecord, GoalAct, GoalFile, GoalOp, GoalRank, GoalUntil, GoalWait,
     Groups, HostCount, HtsimDialect, Ns3Dialect, Policy, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span,
-    parse_csv, parse_goal, parse_goal_binary, parse_htsim_cm, parse_ns3, parse_simai, process_groups_file,
-    write_chakra_rank, write_csv, write_htsim_cm, write_ns3,
+    is_goal_binary, parse_csv, parse_goal, parse_goal_binary, parse_htsim_cm, parse_ns3, parse_simai,
+    process_groups_file, write_chakra_rank, write_csv, write_htsim_cm, write_ns3,
 };
 pub use fold::{Fold, Folding};
 pub use formats::{

@@ -263,6 +263,33 @@ fn simai_on_as_many_gpus_as_asked_for() {
     assert_eq!(flows("eight.csv"), flows("hosts.csv"));
 }
 
+/// Two ranks: 64 bytes from the first to the second.
+fn binary_schedule() -> Vec<u8> {
+    let mut bytes = 4223u64.to_le_bytes().to_vec();
+    bytes.extend(2u32.to_le_bytes());
+    bytes.extend([0, 0]);
+    // Each rank has 51 bytes behind the header, whose 38 count from byte 8.
+    [38u64, 89, 89, 140].iter().for_each(|place| bytes.extend(place.to_le_bytes()));
+    for (kind, peer) in [(1u8, 1u32), (2, 0)] {
+        // An operation, of which it is the root, and which waits for none.
+        [1u32, 1, 0, 0].iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+        bytes.push(kind);
+        bytes.extend(peer.to_le_bytes());
+        bytes.extend(64u64.to_le_bytes());
+        bytes.extend([0; 4 + 2 + 16]);
+    }
+    bytes
+}
+
+#[test]
+fn a_binary_schedule_is_known_by_its_first_bytes() {
+    let lab = Lab::new();
+    fs::write(lab.path("two.bin"), binary_schedule()).unwrap();
+    let told = convert(&lab, &["two.bin", "flows.csv", "--lossy"]);
+    assert!(told.contains("two.bin (goal) to flows.csv (csv)"), "{told}");
+    assert!(text(&lab, "flows.csv").contains("0,1,64"), "{}", text(&lab, "flows.csv"));
+}
+
 #[test]
 fn what_cannot_be_converted_is_told() {
     let lab =

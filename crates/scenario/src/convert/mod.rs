@@ -3,6 +3,7 @@
 mod astra_system;
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use pathweave_topo::{
 use pathweave_units::Rate;
 use pathweave_workload::{
     FLOW_LISTS, FlowFile, FlowListFormat, Fold, MessageGraph, TRACES, TraceFormat, Traffic, WorkloadConfig,
-    WorkloadEnv, check_flows, expand,
+    WorkloadEnv, check_flows, expand, is_goal_binary,
 };
 
 use crate::load::{Changes, Loaded};
@@ -21,6 +22,8 @@ use crate::text::{Diagnostics, did_you_mean, nearest};
 
 /// Hosts that ranks of a trace may be on while it is converted: as many as a topology can have.
 const MOST_HOSTS: u32 = pathweave_topo::MAX_NODES;
+/// Bytes that tell a schedule in binary form.
+const GOAL_HEAD_BYTES: u64 = 8;
 /// Longest file that is read.
 const MAX_FILE_BYTES: u64 = 4 << 30;
 
@@ -413,6 +416,11 @@ fn of_input(input: &Path) -> Result<FileFormat, String> {
         formats().into_iter().find(|f| f.extension.is_some() && f.extension == extension.as_deref())
     {
         return Ok(format);
+    }
+    let mut head = Vec::new();
+    let read = fs::File::open(input).and_then(|file| file.take(GOAL_HEAD_BYTES).read_to_end(&mut head));
+    if read.is_ok() && is_goal_binary(&head) {
+        return by_name("goal");
     }
     let text = text_of(input)?;
     if let Some(name) = topology_format_of_header(&text) {

@@ -24,7 +24,7 @@ const ANY: u32 = u32::MAX;
 pub(crate) const HEAD_BYTES: u64 = 8;
 
 /// True for the first bytes of a schedule in binary form.
-pub(crate) fn is_binary(head: &[u8]) -> bool {
+pub fn is_goal_binary(head: &[u8]) -> bool {
     [MAGIC, SPOILT].iter().any(|magic| head.starts_with(&magic.to_le_bytes()))
 }
 

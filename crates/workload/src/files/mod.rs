@@ -20,8 +20,8 @@ pub use chakra::{
 };
 pub use csv_list::parse_csv;
 pub use goal::{GoalAct, GoalFile, GoalOp, GoalRank, GoalUntil, GoalWait, parse_goal};
-pub use goal_binary::parse_goal_binary;
-pub(crate) use goal_binary::{HEAD_BYTES, is_binary};
+pub(crate) use goal_binary::HEAD_BYTES;
+pub use goal_binary::{is_goal_binary, parse_goal_binary};
 pub use htsim_cm::{HtsimDialect, parse_htsim_cm};
 pub use ns3::{Ns3Dialect, parse_ns3};
 pub use simai::{

@@ -9,7 +9,7 @@ use super::ranks::{Half, LARGER_TOPOLOGY, Pairing, cycle, hosts_of_ranks};
 use crate::builder::{Draft, Stream};
 use crate::error::{FileError, WorkloadError};
 use crate::files::{
-    GoalAct, GoalOp, GoalRank, GoalUntil, HEAD_BYTES, is_binary, parse_goal, parse_goal_binary,
+    GoalAct, GoalOp, GoalRank, GoalUntil, HEAD_BYTES, is_goal_binary, parse_goal, parse_goal_binary,
 };
 use crate::graph::{CoreId, JobId};
 use crate::sink::{Generate, MAX_FILE_BYTES, NamedFile, Sink};
@@ -38,7 +38,7 @@ pub struct Goal {
 impl Generate for Goal {
     fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
         let head = out.read_bytes(&self.file, HEAD_BYTES).unwrap_or_default();
-        let schedule = if is_binary(&head) {
+        let schedule = if is_goal_binary(&head) {
             parse_goal_binary(&out.read_bytes(&self.file, MAX_FILE_BYTES)?, &self.file)?
         } else {
             parse_goal(&out.read(&self.file).map_err(with_binary_form)?, &self.file)?
