@@ -32,14 +32,14 @@ pub(super) struct Whole {
     pub(super) messages: Vec<TaskId>,
     /// Computations of no time with which ranks begin and end it, which its nodes stand for.
     pub(super) merged: Vec<TaskId>,
-    /// Its nodes, by member.
-    pub(super) at: Vec<At>,
+    /// The places of its nodes among those of each member.
+    pub(super) at: BTreeMap<u32, usize>,
 }
 
 impl Whole {
     /// The node of a member.
     pub(super) fn place(&self, rank: u32) -> At {
-        *self.at.iter().find(|(member, _)| *member == rank).expect("whoever waits for it is a member")
+        (rank, *self.at.get(&rank).expect("whoever waits for it is a member"))
     }
 }
 
@@ -124,13 +124,13 @@ fn whole(
     let members = orders_of_ranks(graph, before, &messages).into_iter().find(|members| {
         members.len() == ranks && has_messages_of(graph, before, &messages, &plan, members)
     })?;
-    let parts = if operation == Operation::AllGather { ranks as u64 } else { 1 };
-    if !size.is_multiple_of(parts) {
+    let shares = if operation == Operation::AllGather { ranks as u64 } else { 1 };
+    if !size.is_multiple_of(shares) {
         return None;
     }
-    let merged = ends_of_parts(graph, before, &messages, &members)?;
-    let (bytes, connection) = (size / parts, first.stream);
-    Some(Whole { operation, algorithm, bytes, members, connection, messages, merged, at: Vec::new() })
+    let merged = begins_and_ends(graph, before, &parts(graph, before, &messages)?);
+    let (bytes, connection) = (size / shares, first.stream);
+    Some(Whole { operation, algorithm, bytes, members, connection, messages, merged, at: BTreeMap::new() })
 }
 
 /// Orders that the ranks may have: along the chain or ring that all messages make, or the first one of each rank; ascending.
@@ -231,74 +231,88 @@ impl Medium for List<'_> {
     }
 }
 
-/// If each rank takes part as a whole: all it sends from its own input waits for the same, and the same waits for all it sends and
-/// receives. Returns the computations of no time that are nothing but begins and ends of parts.
-fn ends_of_parts(
+/// What a rank has of a collective.
+#[derive(Default)]
+struct Part {
+    /// All it sends or receives.
+    messages: BTreeSet<TaskId>,
+    /// Tasks that its input waits for; `None` while none is known.
+    input: Option<Vec<(TaskId, Moment)>>,
+    /// Tasks that wait for each of its messages; `None` while none is known.
+    behind: Option<Vec<TaskId>>,
+}
+
+impl Part {
+    /// A message of the rank waits for these tasks outside; false if another one waits for others.
+    fn waits_for(&mut self, outside: Vec<(TaskId, Moment)>) -> bool {
+        // What passes on only what has arrived waits for nothing else.
+        outside.is_empty() || *self.input.get_or_insert_with(|| outside.clone()) == outside
+    }
+    /// These tasks of the rank wait for a message; false if others wait for another one.
+    fn lets_begin(&mut self, id: TaskId, behind: Vec<TaskId>) -> bool {
+        self.messages.insert(id);
+        *self.behind.get_or_insert_with(|| behind.clone()) == behind
+    }
+}
+
+/// The parts of ranks, if each takes part as a whole: all it sends from its own input waits for the same, and the same waits for all it
+/// sends and receives.
+fn parts(
     graph: &MessageGraph,
     before: &[Vec<(TaskId, Moment)>],
     messages: &[TaskId],
-    members: &[u32],
-) -> Option<Vec<TaskId>> {
+) -> Option<BTreeMap<u32, Part>> {
     let inside: BTreeSet<TaskId> = messages.iter().copied().collect();
-    let mut merged = Vec::new();
-    for &rank in members {
-        let mut input: Option<Vec<(TaskId, Moment)>> = None;
-        let mut behind: Option<Vec<TaskId>> = None;
-        let mut own = BTreeSet::new();
-        for &id in messages {
-            let message = graph.messages()[id.index()];
-            if message.src.0 != rank && message.dst.0 != rank {
-                continue;
-            }
-            own.insert(id);
-            if message.src.0 == rank {
-                let outside = before[id.index()].iter().filter(|(on, _)| !inside.contains(on));
-                let outside = sorted(outside.copied());
-                // What passes on only what has arrived waits for nothing else.
-                let is_known = input.as_ref().is_none_or(|input| *input == outside);
-                match outside.is_empty() {
-                    false if !is_known => return None,
-                    false => input = Some(outside),
-                    true => {}
-                }
-            }
-            let mut after = Vec::new();
-            for moment in [Moment::Delivery, Moment::Completion] {
-                for next in graph.dependents(id, moment).iter().filter(|next| !inside.contains(next)) {
-                    match graph.home(*next)?.0 {
-                        home if home == rank && (moment == Moment::Delivery || message.src.0 == rank) => {
-                            after.push(*next);
-                        }
-                        home if home == message.src.0 || home == message.dst.0 => {}
-                        _ => return None,
-                    }
-                }
-            }
-            after.sort_unstable();
-            after.dedup();
-            if behind.as_ref().is_some_and(|behind| *behind != after) {
-                return None;
-            }
-            behind = Some(after);
-        }
-        let begin = match input.as_deref() {
-            Some(&[(begin, Moment::Delivery)]) if is_instant(graph, begin, rank) => Some(begin),
-            _ => None,
-        };
-        let end = match behind.as_deref() {
-            Some(&[end]) if is_instant(graph, end, rank) => Some(end),
-            _ => None,
-        };
-        // Both are parts of the node only together, as a trace that was read has them.
-        if let (Some(begin), Some(end)) = (begin, end) {
-            let only_begins = graph.all_dependents(begin).all(|next| next == end || own.contains(&next));
-            let only_ends = before[end.index()].iter().all(|(on, _)| *on == begin || own.contains(on));
-            if only_begins && only_ends {
-                merged.extend([begin, end]);
-            }
+    let mut parts: BTreeMap<u32, Part> = BTreeMap::new();
+    for &id in messages {
+        let message = graph.messages()[id.index()];
+        let outside = before[id.index()].iter().copied().filter(|(on, _)| !inside.contains(on));
+        let (at_sender, at_receiver) = behind(graph, id, &inside)?;
+        let sender = parts.entry(message.src.0).or_default();
+        let is_whole = sender.waits_for(sorted(outside)) && sender.lets_begin(id, at_sender);
+        if !is_whole || !parts.entry(message.dst.0).or_default().lets_begin(id, at_receiver) {
+            return None;
         }
     }
-    Some(merged)
+    Some(parts)
+}
+
+/// Tasks outside of a collective that wait for a message of it, at its sender and at its receiver; `None` if others do, or if one waits
+/// for what its host does not know.
+fn behind(graph: &MessageGraph, id: TaskId, inside: &BTreeSet<TaskId>) -> Option<(Vec<TaskId>, Vec<TaskId>)> {
+    let message = graph.messages()[id.index()];
+    let (mut at_sender, mut at_receiver) = (BTreeSet::new(), BTreeSet::new());
+    for moment in [Moment::Delivery, Moment::Completion] {
+        for &next in graph.dependents(id, moment).iter().filter(|next| !inside.contains(next)) {
+            match (graph.home(next)?, moment) {
+                (home, _) if home == message.src => at_sender.insert(next),
+                (home, Moment::Delivery) if home == message.dst => at_receiver.insert(next),
+                _ => return None,
+            };
+        }
+    }
+    Some((at_sender.into_iter().collect(), at_receiver.into_iter().collect()))
+}
+
+/// Computations of no time that are nothing but begins and ends of parts, as a trace that was read has them.
+fn begins_and_ends(
+    graph: &MessageGraph,
+    before: &[Vec<(TaskId, Moment)>],
+    parts: &BTreeMap<u32, Part>,
+) -> Vec<TaskId> {
+    let mut found = Vec::new();
+    for (&rank, Part { messages, input, behind }) in parts {
+        let (Some(&[(begin, Moment::Delivery)]), Some(&[end])) = (input.as_deref(), behind.as_deref()) else {
+            continue;
+        };
+        let only_begins = graph.all_dependents(begin).all(|next| next == end || messages.contains(&next));
+        let only_ends = before[end.index()].iter().all(|(on, _)| *on == begin || messages.contains(on));
+        // Both are parts of the node only together.
+        if only_begins && only_ends && [begin, end].iter().all(|&id| is_instant(graph, id, rank)) {
+            found.extend([begin, end]);
+        }
+    }
+    found
 }
 
 /// A computation of this rank that takes no time.

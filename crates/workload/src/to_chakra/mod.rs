@@ -148,21 +148,21 @@ impl Writer<'_> {
         };
         let name = self.name(whole.messages[0]);
         let places = whole.members.iter().map(|&rank| {
-            self.nodes[rank as usize].push(Node { name: name.clone(), act: act.clone(), deps: Vec::new() });
-            (rank, self.nodes[rank as usize].len() - 1)
+            let nodes = &mut self.nodes[rank as usize];
+            nodes.push(Node { name: name.clone(), act: act.clone(), deps: Vec::new() });
+            (rank, nodes.len() - 1)
         });
-        let at: Vec<At> = places.collect();
-        // Whoever begins and ends a part of it with a computation of no time has that as the node.
-        for merged in self.wholes[number].merged.clone() {
-            let rank = self.graph.home(merged).expect("a computation at a host").0;
-            let place = at.iter().find(|(member, _)| *member == rank).expect("a member");
-            self.written[merged.index()] = Written::Node(*place);
-        }
+        let at: BTreeMap<u32, usize> = places.collect();
         let whole = &mut self.wholes[number];
+        whole.at = at;
+        // Whoever begins and ends a part of it with a computation of no time has that as the node.
+        for &merged in &whole.merged {
+            let rank = self.graph.home(merged).expect("a computation at a host").0;
+            self.written[merged.index()] = Written::Node(whole.place(rank));
+        }
         for message in &whole.messages {
             self.written[message.index()] = Written::Collective(number);
         }
-        whole.at = at;
     }
 
     fn declare_message(&mut self, id: TaskId) {
