@@ -1,6 +1,6 @@
 //! What there is, what a run was limited by, and the demo: `list`, `show`, `explain`, `demo`.
 
-use crate::common::Lab;
+use crate::common::{Lab, root};
 
 #[track_caller]
 fn fits(text: &str) {
@@ -124,12 +124,16 @@ fn an_iteration_is_explained_with_its_slow_rank() {
 #[test]
 fn the_demo_ends_with_a_sentence_and_a_page() {
     let lab = Lab::new();
-    let done = lab.run(&["demo", "many-processes", "--out", "d", "--jobs", "2"]);
+    let done = lab.run(&["demo", "slow-links", "many-processes", "--out", "d", "--jobs", "2"]);
     assert_eq!(done.code, 0, "{}", done.err);
-    assert!(done.out.starts_with("Many processes: "), "{}", done.out);
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let sentences: Vec<&str> = done.out.split("\n\n").take(2).collect();
+    for (sentence, begin) in sentences.iter().zip(["A permutation over slow links: ", "Many processes: "]) {
+        assert!(sentence.starts_with(begin), "{}", done.out);
+        assert!(readme.contains(sentence), "the README has another end of the demo:\n{sentence}");
+    }
     assert!(done.out.contains("weave") && done.out.ends_with("report: d/index.html\n"), "{}", done.out);
     fits(&done.out);
-    assert!(done.err.contains("3 runs in "), "{}", done.err);
     let page = std::fs::read_to_string(lab.path("d/index.html")).unwrap();
     assert!(
         page.contains("href=\"many-processes/report.html\"") && !page.contains("://"),
