@@ -34,7 +34,7 @@ fn device(lab: &Lab, host: NodeId) -> Device {
 /// An outage, and what it costs beyond itself.
 struct Outage {
     down: Duration,
-    /// From its end to the next completion.
+    /// Time from the end of the outage to the next completion.
     silence: Duration,
     /// The longest time between completions in the second behind that.
     gap: Duration,

@@ -47,12 +47,7 @@ impl When {
 /// so many dependencies that the list would be beyond bounds.
 pub fn expand(graph: &MessageGraph) -> Result<Expanded, String> {
     let order = in_order(graph);
-    let mut before: Vec<Vec<(TaskId, Moment)>> = vec![Vec::new(); graph.task_count()];
-    for id in (0..graph.task_count() as u32).map(TaskId) {
-        for moment in [Moment::Delivery, Moment::Completion] {
-            graph.dependents(id, moment).iter().for_each(|next| before[next.index()].push((id, moment)));
-        }
-    }
+    let before = predecessors(graph);
     let messages = graph.messages().len();
     // When computations are over. Those of messages are told by the messages themselves.
     let mut over: Vec<When> = vec![When::default(); graph.computes().len()];
@@ -124,6 +119,17 @@ fn some_of(graph: &MessageGraph, id: TaskId, begin: &When) -> Result<Option<u32>
         Task::Message(_) if is_plain => Ok(Some(needs)),
         _ => Err(format!("a task begins with {needs} of the {all} it waits for, computations among them")),
     }
+}
+
+/// By task, those it waits for, with the moment of each.
+pub(crate) fn predecessors(graph: &MessageGraph) -> Vec<Vec<(TaskId, Moment)>> {
+    let mut before = vec![Vec::new(); graph.task_count()];
+    for id in (0..graph.task_count() as u32).map(TaskId) {
+        for moment in [Moment::Delivery, Moment::Completion] {
+            graph.dependents(id, moment).iter().for_each(|next| before[next.index()].push((id, moment)));
+        }
+    }
+    before
 }
 
 /// Tasks, each behind those it waits for.

@@ -121,29 +121,41 @@ fn patient(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
+/// Makes something with another name beside `target`, under which it may be unfinished.
+///
+/// # Errors
+/// The reason why it cannot be made.
+fn beside<T>(target: &Path, make: impl Fn(&Path) -> io::Result<T>) -> Result<(PathBuf, T), String> {
+    let Some(name) = target.file_name() else { return Err("it has no name".to_owned()) };
+    for attempt in 0..1_000 {
+        let mut hidden = OsString::from(".");
+        hidden.push(name);
+        hidden.push(format!(".partial-{}", std::process::id()));
+        if attempt > 0 {
+            hidden.push(format!("-{attempt}"));
+        }
+        let path = target.with_file_name(hidden);
+        match make(&path) {
+            // Left by a killed process with this id, or in use by this one.
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(why) if why.kind() == io::ErrorKind::NotFound => {
+                let folder = target.parent().unwrap_or(Path::new(""));
+                return Err(format!("there is no folder {}", folder.display()));
+            }
+            Err(why) => return Err(why.to_string()),
+            Ok(made) => return Ok((path, made)),
+        }
+    }
+    Err("too many unfinished ones beside it".to_owned())
+}
+
 impl Partial {
     fn create(target: PathBuf) -> Result<Self, String> {
-        let Some(name) = target.file_name() else { return Err("it is a folder".to_owned()) };
-        for attempt in 0..1_000 {
-            let mut hidden = OsString::from(".");
-            hidden.push(name);
-            hidden.push(format!(".partial-{}", std::process::id()));
-            if attempt > 0 {
-                hidden.push(format!("-{attempt}"));
-            }
-            let path = target.with_file_name(hidden);
-            match File::create_new(&path) {
-                // Left by a killed process with this id, or in use by this one.
-                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(why) if why.kind() == io::ErrorKind::NotFound => {
-                    let folder = target.parent().unwrap_or(Path::new(""));
-                    return Err(format!("there is no folder {}", folder.display()));
-                }
-                Err(why) => return Err(why.to_string()),
-                Ok(file) => return Ok(Partial { target, path, file }),
-            }
+        if target.file_name().is_none() {
+            return Err("it is a folder".to_owned());
         }
-        Err("too many unfinished files beside it".to_owned())
+        let (path, file) = beside(&target, |path| File::create_new(path))?;
+        Ok(Partial { target, path, file })
     }
 
     fn write(

@@ -1,10 +1,10 @@
 //! A folder of files that is there as a whole or not at all.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::beside;
 use crate::failure::Failure;
 
 /// Makes the folder `path` with these files, by name and content. An empty folder of that name is taken; anything else there is
@@ -21,7 +21,8 @@ pub(crate) fn write_new_folder(path: &Path, files: &[(String, Vec<u8>)]) -> Resu
         }
         Ok(true) | Err(_) => {}
     }
-    let unfinished = Unfinished::beside(path).map_err(failed)?;
+    let (hidden, ()) = beside(path, |hidden| fs::create_dir(hidden)).map_err(failed)?;
+    let unfinished = Unfinished(hidden);
     for (name, content) in files {
         let written = fs::write(unfinished.0.join(name), content);
         written.map_err(|why| failed(format!("{name}: {why}")))?;
@@ -31,28 +32,6 @@ pub(crate) fn write_new_folder(path: &Path, files: &[(String, Vec<u8>)]) -> Resu
 
 /// A folder under another name, which goes away unless it gets its own.
 struct Unfinished(PathBuf);
-
-impl Unfinished {
-    fn beside(path: &Path) -> Result<Self, String> {
-        let Some(name) = path.file_name() else { return Err("it has no name".to_owned()) };
-        for attempt in 0..1_000 {
-            let mut hidden = OsString::from(".");
-            hidden.push(name);
-            hidden.push(format!(".partial-{}-{attempt}", std::process::id()));
-            let hidden = path.with_file_name(hidden);
-            match fs::create_dir(&hidden) {
-                Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(why) if why.kind() == io::ErrorKind::NotFound => {
-                    let folder = path.parent().unwrap_or(Path::new(""));
-                    return Err(format!("there is no folder {}", folder.display()));
-                }
-                Err(why) => return Err(why.to_string()),
-                Ok(()) => return Ok(Unfinished(hidden)),
-            }
-        }
-        Err("too many unfinished folders beside it".to_owned())
-    }
-}
 
 impl Drop for Unfinished {
     fn drop(&mut self) {

@@ -65,10 +65,10 @@ impl Attachment {
     /// routing protocols announce them, leaves by another one: the longest of any.
     pub(super) fn mtu(&self, socket: BorrowedFd<'_>) -> Option<usize> {
         if self.flags & libc::IFF_LOOPBACK as u32 == 0 {
-            return interface_value(socket, self.interface, libc::SIOCGIFMTU);
+            return interface_mtu(socket, self.interface);
         }
         let others = interfaces().into_iter().filter(|&other| other != self.interface);
-        others.filter_map(|other| interface_value(socket, other, libc::SIOCGIFMTU)).max()
+        others.filter_map(|other| interface_mtu(socket, other)).max()
     }
 }
 
@@ -92,8 +92,8 @@ fn interfaces() -> Vec<u32> {
     numbers
 }
 
-/// A whole number that `request` asks of an interface.
-fn interface_value(socket: BorrowedFd<'_>, interface: u32, request: libc::Ioctl) -> Option<usize> {
+/// The longest packet of an interface.
+fn interface_mtu(socket: BorrowedFd<'_>, interface: u32) -> Option<usize> {
     // SAFETY: all zeros is a valid ifreq.
     let mut asked: libc::ifreq = unsafe { zeroed() };
     // SAFETY: the name has room for IF_NAMESIZE bytes, the most that is written.
@@ -102,10 +102,10 @@ fn interface_value(socket: BorrowedFd<'_>, interface: u32, request: libc::Ioctl)
         return None;
     }
     // SAFETY: the descriptor is open, and the kernel reads and writes a request of this type.
-    let done = unsafe { libc::ioctl(socket.as_raw_fd(), request, &raw mut asked) };
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut asked) };
     // SAFETY: a field of plain numbers, which a successful request has written.
-    let value = unsafe { asked.ifr_ifru.ifru_mtu };
-    (done == 0).then(|| usize::try_from(value).ok()).flatten()
+    let mtu = unsafe { asked.ifr_ifru.ifru_mtu };
+    (done == 0).then(|| usize::try_from(mtu).ok()).flatten()
 }
 
 /// Where an address is, if an interface has it.

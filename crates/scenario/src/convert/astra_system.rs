@@ -1,6 +1,6 @@
 //! `system.json` of ASTRA-sim as lines of a workload: algorithms of collectives, and how fast GPUs compute.
 
-use pathweave_workload::{Algorithm, Algorithms, Operation};
+use pathweave_workload::{Algorithm, Operation};
 use serde_json::{Map, Value};
 
 use crate::text::{did_you_mean, nearest};
@@ -128,7 +128,7 @@ fn algorithm(names: &[&str], operation: Operation) -> Result<Result<Algorithm, S
         let what = "over several dimensions; here a collective is done among all its ranks, or all_reduce = \"hierarchical\" with local_size";
         return Ok(Err(what.to_owned()));
     }
-    let allowed = Algorithms::of(operation);
+    let allowed = operation.algorithms();
     if allowed.contains(&found[0]) {
         return Ok(Ok(found[0]));
     }

@@ -144,7 +144,7 @@ pub enum Written {
 /// A file in another format.
 #[derive(Clone, Debug)]
 pub struct Converted {
-    /// Its content.
+    /// The content.
     pub written: Written,
     /// The format that was read.
     pub from: &'static str,

@@ -94,10 +94,10 @@ impl Sender {
         flight.lose(psn);
     }
 
-    /// The oldest packet is lost each time it is sent, and has been for this long.
-    pub(crate) fn is_stuck(&self, now: Time, longest: Duration, flight: &Flight) -> bool {
-        let Some(Stuck { psn, since, losses }) = self.order.stuck() else { return false };
-        losses >= STUCK_LOSSES && psn == flight.una() && now.saturating_since(since) >= longest
+    /// Time for which the oldest packet has been lost each time it was sent; `None` unless that was often.
+    pub(crate) fn stuck_for(&self, now: Time, flight: &Flight) -> Option<Duration> {
+        let Stuck { psn, since, losses } = self.order.stuck()?;
+        (losses >= STUCK_LOSSES && psn == flight.una()).then(|| now.saturating_since(since))
     }
 
     fn is_overtaken(&self, tx: u32) -> bool {

@@ -202,8 +202,8 @@ impl SendStream {
 
     /// Patience is at its end.
     pub(crate) fn lose_patience(&mut self, now: Time, held: HeldBy, lost: &mut Vec<u64>) -> Verdict {
-        let longest = self.rto.give_up_after();
-        if self.recovery.timed().is_some_and(|timed| timed.is_stuck(now, longest, &self.flight)) {
+        let stuck = self.recovery.timed().and_then(|timed| timed.stuck_for(now, &self.flight));
+        if stuck.is_some_and(|long| long >= self.rto.give_up_after()) {
             return Verdict::GiveUp;
         }
         self.find_late(now, lost);

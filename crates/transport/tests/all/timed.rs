@@ -144,7 +144,7 @@ fn a_pause_costs_nothing() {
     assert_eq!((pair.counters(0).timeouts, pair.counters(0).retransmitted), (0, 0));
 }
 
-/// As on a path with a short MTU: probes are answered, and what is long never arrives.
+/// A path with a short MTU: probes are answered, and what is long never arrives.
 #[test]
 fn a_path_that_loses_all_data_and_answers_probes_is_given_up() {
     let mut pair = writing(dropping(|_, _, _| true), 4, 16, 1, 1);

@@ -61,10 +61,6 @@ impl Default for Algorithms {
 }
 
 impl Algorithms {
-    /// The algorithms by which an operation can be done; the first is the default.
-    pub fn of(operation: Operation) -> &'static [Algorithm] {
-        operation.algorithms()
-    }
     /// The plan of a collective of two ranks or more. What a trace says may be too small to be cut in as many parts as
     /// there are ranks: then each part has a byte.
     pub(crate) fn plan(&self, operation: Operation, ranks: usize, bytes: u64) -> Plan {

@@ -29,8 +29,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// How it can be done; the first is the default.
-    pub(crate) const fn algorithms(self) -> &'static [Algorithm] {
+    /// The algorithms by which it can be done; the first is the default.
+    pub const fn algorithms(self) -> &'static [Algorithm] {
         use Algorithm::*;
         match self {
             Operation::AllReduce => &[Ring, DoubleBinaryTree, HalvingDoubling, Hierarchical],
@@ -39,7 +39,7 @@ impl Operation {
             Operation::Broadcast | Operation::Reduce => &[Ring, Binomial],
         }
     }
-    /// Its name.
+    /// The name in scenarios and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Operation::AllReduce => "all-reduce",

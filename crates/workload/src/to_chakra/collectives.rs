@@ -6,9 +6,9 @@ use pathweave_units::{Duration, Time};
 
 use super::At;
 use crate::algorithm::Algorithm;
-use crate::collective::{Algorithms, Medium, Operation, Plan, Sizes, Transfer, chunk, eight};
+use crate::collective::{Medium, Operation, Plan, Sizes, Transfer, chunk, eight};
 use crate::error::WorkloadError;
-use crate::graph::{CollectiveLabel, MAX_MESSAGE_SIZE, MessageGraph, Moment, OWN, TaskId};
+use crate::graph::{CollectiveLabel, MAX_MESSAGE_SIZE, MessageGraph, Moment, OWN, Task, TaskId};
 
 /// All operations that have algorithms.
 const OPERATIONS: [Operation; 6] = [
@@ -24,9 +24,9 @@ const OPERATIONS: [Operation; 6] = [
 pub(super) struct Whole {
     pub(super) operation: Operation,
     algorithm: Algorithm,
-    /// As ASTRA-sim counts: of an all-gather the part of a rank.
+    /// The size as ASTRA-sim counts it: of an all-gather the part of a rank.
     pub(super) bytes: u64,
-    /// Its ranks in the order of the algorithm.
+    /// The ranks in the order of the algorithm.
     pub(super) members: Vec<u32>,
     pub(super) connection: u32,
     pub(super) messages: Vec<TaskId>,
@@ -43,15 +43,15 @@ impl Whole {
     }
 }
 
-/// Notes for the user about collectives of a trace.
-pub(super) fn notes(graph: &MessageGraph, wholes: &[Whole]) -> Vec<String> {
-    let default = Algorithms::default();
-    let mut others: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for whole in wholes {
-        if default.plan(whole.operation, 2, 0).algorithm != whole.algorithm {
-            others.insert((whole.operation.name(), whole.algorithm.name()));
-        }
-    }
+/// Notes for the user about a trace with these of `all` collectives.
+fn notes(wholes: &[Whole], all: usize) -> Vec<String> {
+    let of = |whole: &Whole| (whole.operation, whole.algorithm);
+    let others: BTreeSet<(&str, &str)> = wholes
+        .iter()
+        .map(of)
+        .filter(|(operation, algorithm)| *algorithm != operation.algorithms()[0])
+        .map(|(operation, algorithm)| (operation.name(), algorithm.name()))
+        .collect();
     let mut notes = Vec::new();
     for (operation, algorithm) in others {
         let field = match operation {
@@ -62,7 +62,6 @@ pub(super) fn notes(graph: &MessageGraph, wholes: &[Whole]) -> Vec<String> {
             "a trace does not say by which algorithm its collectives are done; set algorithms.{field} = \"{algorithm}\" for each {operation} to be done as here"
         ));
     }
-    let all = of_labels(graph).len();
     if all > wholes.len() {
         let by_messages = all - wholes.len();
         notes.push(format!("{by_messages} of {all} collectives are in the trace as their messages"));
@@ -83,18 +82,19 @@ fn of_labels(graph: &MessageGraph) -> BTreeMap<(u32, u16, Option<u32>), Vec<Task
     found
 }
 
-/// Collectives that can be written as one node a rank.
-pub(super) fn find(graph: &MessageGraph, before: &[Vec<(TaskId, Moment)>]) -> Vec<Whole> {
-    let candidates = of_labels(graph).into_iter();
-    let mut wholes: Vec<Whole> = candidates
-        .filter_map(|((label, ..), messages)| {
-            let label = &graph.labels()[label as usize];
-            let operation = OPERATIONS.into_iter().find(|operation| operation.name() == label.activity)?;
-            whole(graph, before, operation, label.collective?, messages)
-        })
-        .collect();
+/// Collectives that can be written as one node a rank, and notes for the user about all.
+pub(super) fn find(graph: &MessageGraph, before: &[Vec<(TaskId, Moment)>]) -> (Vec<Whole>, Vec<String>) {
+    let candidates = of_labels(graph);
+    let all = candidates.len();
+    let found = candidates.into_iter().filter_map(|((label, ..), messages)| {
+        let label = &graph.labels()[label as usize];
+        let operation = OPERATIONS.into_iter().find(|operation| operation.name() == label.activity)?;
+        whole(graph, before, operation, label.collective?, messages)
+    });
+    let mut wholes: Vec<Whole> = found.collect();
     wholes.sort_by_key(|whole| whole.messages[0]);
-    wholes
+    let notes = notes(&wholes, all);
+    (wholes, notes)
 }
 
 fn whole(
@@ -231,7 +231,7 @@ impl Medium for List<'_> {
     }
 }
 
-/// What a rank has of a collective.
+/// The share of a rank in a collective.
 #[derive(Default)]
 struct Part {
     /// All it sends or receives.
@@ -318,8 +318,8 @@ fn begins_and_ends(
 /// A computation of this rank that takes no time.
 fn is_instant(graph: &MessageGraph, id: TaskId, rank: u32) -> bool {
     match graph.task(id) {
-        crate::graph::Task::Message(_) => false,
-        crate::graph::Task::Compute(compute) => {
+        Task::Message(_) => false,
+        Task::Compute(compute) => {
             compute.host.is_some_and(|host| host.0 == rank)
                 && compute.duration == Duration::ZERO
                 && compute.start == Time::ZERO

@@ -14,9 +14,9 @@ use pathweave_units::{Duration, HostId, Time};
 
 use self::collectives::Whole;
 use crate::builder::Stream;
-use crate::expand::{in_order, lost_beside_jobs};
+use crate::expand::{in_order, lost_beside_jobs, predecessors};
 use crate::files::{ChakraAct, ChakraAmong, ChakraGroup, ChakraNode, ChakraOperation};
-use crate::graph::{Message, MessageGraph, Moment, OWN, TaskId};
+use crate::graph::{MessageGraph, Moment, OWN, Task, TaskId};
 
 /// A trace, and what the graph has that is not in it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,15 +70,14 @@ struct Node {
 /// several.
 pub fn to_chakra(graph: &MessageGraph) -> Result<ChakraTrace, String> {
     let order = in_order(graph);
-    let mut before: Vec<Vec<(TaskId, Moment)>> = vec![Vec::new(); graph.task_count()];
-    for id in (0..graph.task_count() as u32).map(TaskId) {
-        for moment in [Moment::Delivery, Moment::Completion] {
-            graph.dependents(id, moment).iter().for_each(|next| before[next.index()].push((id, moment)));
-        }
-    }
+    let before = predecessors(graph);
     let ranks = ranks(graph)?;
-    let lost = lost_beside_jobs(graph, &order, &before);
-    let wholes = collectives::find(graph, &before);
+    let mut lost = lost_beside_jobs(graph, &order, &before);
+    let (wholes, notes) = collectives::find(graph, &before);
+    let jobs = graph.jobs().len();
+    if jobs > 1 && wholes.is_empty() {
+        lost.push(format!("which of {jobs} jobs a message belongs to"));
+    }
     let mut writer = Writer {
         graph,
         before,
@@ -88,11 +87,12 @@ pub fn to_chakra(graph: &MessageGraph) -> Result<ChakraTrace, String> {
         tags: BTreeMap::new(),
         starts: BTreeMap::new(),
     };
-    writer.declare(&order)?;
+    let groups = writer.group_names();
+    writer.declare(&order, &groups)?;
     for &id in &order {
         writer.connect(id)?;
     }
-    writer.finish(lost)
+    Ok(ChakraTrace { notes, lost, ..writer.finish(groups) })
 }
 
 /// Ranks of the trace: up to the last host that does anything.
@@ -105,7 +105,7 @@ fn ranks(graph: &MessageGraph) -> Result<u32, String> {
 
 impl Writer<'_> {
     /// Nodes of all tasks in this order, without what they wait for.
-    fn declare(&mut self, order: &[TaskId]) -> Result<(), String> {
+    fn declare(&mut self, order: &[TaskId], groups: &BTreeMap<Vec<u32>, String>) -> Result<(), String> {
         let mut collective_of = vec![None; self.graph.task_count()];
         for (number, whole) in self.wholes.iter().enumerate() {
             whole
@@ -114,7 +114,6 @@ impl Writer<'_> {
                 .chain(&whole.merged)
                 .for_each(|task| collective_of[task.index()] = Some(number));
         }
-        let groups = self.group_names();
         for &id in order {
             if self.graph.needs(id) != self.graph.predecessors(id) {
                 let (needs, all) = (self.graph.needs(id), self.graph.predecessors(id));
@@ -126,7 +125,7 @@ impl Writer<'_> {
                 continue;
             }
             match collective_of[id.index()] {
-                Some(number) => self.declare_collective(number, &groups),
+                Some(number) => self.declare_collective(number, groups),
                 None if id.index() < self.graph.messages().len() => self.declare_message(id),
                 None => self.declare_compute(id)?,
             }
@@ -275,23 +274,21 @@ impl Writer<'_> {
 
     /// The node of a rank that is over when it knows of this moment of a task.
     fn known_at(&self, on: TaskId, moment: Moment, rank: u32) -> Result<At, String> {
-        let of_message = |Message { src, dst, .. }: &Message| (src.0, dst.0, moment);
         let found = match self.written[on.index()] {
             Written::Node(at) if at.0 == rank => Some(at),
-            Written::Message { send, receive } => match of_message(&self.graph.messages()[on.index()]) {
-                (_, dst, Moment::Delivery) if dst == rank => Some(receive),
-                (src, ..) if src == rank => Some(send),
-                _ => None,
-            },
+            Written::Message { receive, .. } if receive.0 == rank && moment == Moment::Delivery => {
+                Some(receive)
+            }
+            Written::Message { send, .. } if send.0 == rank => Some(send),
             Written::Collective(number) => Some(self.wholes[number].place(rank)),
-            Written::Node(_) | Written::Nothing => None,
+            Written::Message { .. } | Written::Node(_) | Written::Nothing => None,
         };
         found.ok_or_else(|| {
             let other = match self.graph.task(on) {
-                crate::graph::Task::Message(message) => {
+                Task::Message(message) => {
                     format!("a message from {} to {}", message.src.0, message.dst.0)
                 }
-                crate::graph::Task::Compute(_) => "a computation elsewhere".to_owned(),
+                Task::Compute(_) => "a computation elsewhere".to_owned(),
             };
             format!(
                 "a task of host {rank} waits for {other}; a node of Chakra waits for nodes of its own rank"
@@ -304,7 +301,7 @@ impl Writer<'_> {
         if let Some(&known) = self.starts.get(&(rank, instant)) {
             return known;
         }
-        let at = self.wait(rank, Duration::from_ps(instant.as_ps()), Vec::new());
+        let at = self.wait(rank, instant - Time::ZERO, Vec::new());
         self.starts.insert((rank, instant), at);
         at
     }
@@ -329,32 +326,23 @@ impl Writer<'_> {
         names
     }
 
-    fn finish(self, mut lost: Vec<String>) -> Result<ChakraTrace, String> {
-        let names = self.group_names();
+    /// The trace, without notes.
+    fn finish(self, names: BTreeMap<Vec<u32>, String>) -> ChakraTrace {
         let groups: BTreeMap<String, Vec<u32>> =
             names.into_iter().map(|(members, name)| (name, members)).collect();
-        let size = |members: &[u32]| Some(members.len() as u32);
-        let group = |(name, members): (&String, &Vec<u32>)| ChakraGroup {
-            name: name.clone(),
-            ranks: members.clone(),
-            size: size(members),
-        };
         let mut by_rank: Vec<Vec<ChakraGroup>> = vec![Vec::new(); self.nodes.len()];
-        for (name, members) in &groups {
-            members.iter().for_each(|&rank| by_rank[rank as usize].push(group((name, members))));
+        for (name, ranks) in &groups {
+            let size = Some(ranks.len() as u32);
+            let group = ChakraGroup { name: name.clone(), ranks: ranks.clone(), size };
+            ranks.iter().for_each(|&rank| by_rank[rank as usize].push(group.clone()));
         }
-        let of_rank = |(nodes, groups): (Vec<Node>, Vec<ChakraGroup>)| number(nodes, groups);
-        let notes = collectives::notes(self.graph, &self.wholes);
-        let jobs = self.graph.jobs().len();
-        if jobs > 1 && self.wholes.is_empty() {
-            lost.push(format!("which of {jobs} jobs a message belongs to"));
-        }
-        let ranks = self.nodes.into_iter().zip(by_rank).map(of_rank).collect();
-        Ok(ChakraTrace { ranks, groups, notes, lost })
+        let ranks =
+            self.nodes.into_iter().zip(by_rank).map(|(nodes, groups)| number(nodes, groups)).collect();
+        ChakraTrace { ranks, groups, ..ChakraTrace::default() }
     }
 }
 
-/// Nodes with identifiers in the order in which they wait for each other, groups first.
+/// Nodes with identifiers: 0 for that of the groups, which comes first, then by place.
 fn number(nodes: Vec<Node>, groups: Vec<ChakraGroup>) -> Vec<ChakraNode> {
     let mut written = Vec::with_capacity(nodes.len() + 1);
     let name = "## process_group:init ##".to_owned();
