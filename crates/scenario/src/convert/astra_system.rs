@@ -29,7 +29,7 @@ const WITHOUT_EFFECT: [&str; 6] = [
     "injection-scale",
 ];
 /// Other keys that ASTRA-sim reads, and what they are about.
-const OTHERS: [(&str, &str); 14] = [
+const OTHERS: [(&str, &str); 18] = [
     ("scheduling-policy", "the order of collectives that are ready"),
     ("collective-optimization", "how a collective over several dimensions is divided among them"),
     ("preferred-dataset-splits", "into how many chunks a collective is cut"),
@@ -43,6 +43,10 @@ const OTHERS: [(&str, &str); 14] = [
     ("g", "the bus that NPUs share"),
     ("G", "the bus that NPUs share"),
     ("all-reduce-implementation-custom", "an algorithm in a file"),
+    ("reduce-scatter-implementation-custom", "an algorithm in a file"),
+    ("all-gather-implementation-custom", "an algorithm in a file"),
+    ("all-to-all-implementation-custom", "an algorithm in a file"),
+    ("per-node-custom-implementation", "algorithms in files, by node"),
     ("inter-dimension-scheduling", "the order of dimensions"),
 ];
 
@@ -160,6 +164,12 @@ mod tests {
         );
         let begins: Vec<&str> = lost.iter().map(|lost| lost.split(" = ").next().unwrap()).collect();
         assert_eq!(begins, ["reduce-scatter-implementation", "endpoint-delay", "scheduling-policy"]);
+        // Each key that ASTRA-sim (518bd51) reads is known.
+        let (_, lost) = lines(
+            r#"{"all-to-all-implementation-custom": ["a"], "all-gather-implementation-custom": ["b"],
+                "reduce-scatter-implementation-custom": ["c"], "per-node-custom-implementation": "d.yml"}"#,
+        );
+        assert_eq!(lost.len(), 4);
         // Without the roofline, computations last as in the trace.
         let (text, lost) = lines(r#"{"peak-perf": 900, "all-to-all-implementation": ["ring"]}"#);
         assert!(!text.contains("peak_tflops"), "{text}");
