@@ -76,7 +76,7 @@ fn key(message: &Message, service: &Service) -> Option<Key> {
     let shared = match service {
         Service::Connection if message.has_own_stream() => return None,
         Service::Connection => message.stream,
-        Service::SharedReceive => u32::from(process),
+        Service::SharedReceive(config) => u32::from(process) << 16 | u32::from(config.node(peer_process)),
         Service::EndToEnd => 0,
         Service::Datagram(_) => u32::from(process) << 16 | u32::from(peer_process),
     };

@@ -2,7 +2,7 @@
 
 use pathweave_units::{Bytes, Duration, HostId, Rate, derive_seed};
 
-use crate::config::{EcmpHash, Forwarding, SwitchConfig};
+use crate::config::{EcmpHash, Forwarding, PfcThreshold, SwitchConfig};
 use crate::fabric::Fabric;
 use crate::forwarding::{Balancer, Balancing, ManyLeaves, SwitchRoutes};
 use crate::impairments::Impairments;
@@ -189,17 +189,23 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 EcmpHash::Seeded => u64::from(index),
                 EcmpHash::Polarised => 0,
             };
+            let shared_bytes = buffer.get() - headroom;
+            let (pfc_alpha, pfc_static_bytes) = match config.pfc.threshold {
+                PfcThreshold::Dynamic => (to_fixed(config.pfc.alpha), 0),
+                PfcThreshold::Static => (0, shared_bytes / u64::from(range.end - range.start).max(1)),
+            };
             built.push(Switch {
                 routes,
                 hash_seed: derive_seed(seed, "ecmp", hash_index),
                 used_bytes: 0,
                 buffer_bytes: buffer.get(),
-                shared_bytes: buffer.get() - headroom,
+                shared_bytes,
                 paused_neighbours: 0,
                 first_port: range.start,
                 end_port: range.end,
                 links_down: 0,
-                pfc_alpha: to_fixed(config.pfc.alpha),
+                pfc_alpha,
+                pfc_static_bytes,
                 egress_alpha: to_fixed(config.egress_alpha),
             });
         }

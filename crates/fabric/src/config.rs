@@ -66,7 +66,7 @@ impl Default for SwitchConfig {
     }
 }
 
-/// Priority flow control (IEEE 802.1Qbb) with a dynamic threshold per ingress port and class.
+/// Priority flow control (IEEE 802.1Qbb) with a threshold per ingress port and class.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
@@ -74,6 +74,10 @@ impl Default for SwitchConfig {
 pub struct PfcConfig {
     /// Whether data classes are lossless. Default true.
     pub enabled: bool,
+    /// How much an ingress queue may hold before XOFF: "dynamic" (default) a share `alpha` of the free shared buffer; "static" an
+    /// equal part of the shared buffer for each port, whatever is free (LAPS).
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "PfcThreshold::is_dynamic"))]
+    pub threshold: PfcThreshold,
     /// XOFF when an ingress queue holds more than this share of the free shared buffer. Default 1/8 (HPCC, ConWeave).
     pub alpha: f64,
     /// XON when it has fallen this far below the XOFF threshold. Default 3 KB (HPCC).
@@ -92,12 +96,36 @@ impl Default for PfcConfig {
     fn default() -> Self {
         PfcConfig {
             enabled: true,
-            alpha: 0.125,
+            threshold: PfcThreshold::Dynamic,
+            alpha: PFC_ALPHA,
             xon_gap: Bytes::from_kb(3),
             headroom: None,
             deadlock_after: Duration::from_ms(1),
             storm_after: Duration::from_ms(100),
         }
+    }
+}
+
+/// Default of [`PfcConfig::alpha`].
+const PFC_ALPHA: f64 = 0.125;
+
+/// Threshold of XOFF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum PfcThreshold {
+    /// A share of the free shared buffer.
+    #[default]
+    Dynamic,
+    /// An equal part of the shared buffer for each port.
+    Static,
+}
+
+impl PfcThreshold {
+    /// Whether it is the default.
+    pub fn is_dynamic(&self) -> bool {
+        *self == PfcThreshold::Dynamic
     }
 }
 
@@ -244,6 +272,9 @@ impl SwitchConfig {
             if !(value > 0.0 && value <= 1024.0) {
                 return Err(out_of_range(field, value, "above 0, at most 1024"));
             }
+        }
+        if self.pfc.threshold == PfcThreshold::Static && self.pfc.alpha != PFC_ALPHA {
+            return Err(out_of_range("pfc.alpha", self.pfc.alpha, "absent with pfc.threshold \"static\""));
         }
         self.ecn.validate()?;
         self.trim.validate(self.pfc.enabled)?;

@@ -118,6 +118,8 @@ pub(crate) struct Switch {
     pub(crate) links_down: u32,
     /// Of the free shared buffer, in 65,536ths: what an ingress account may hold before its neighbour is paused.
     pub(crate) pfc_alpha: u64,
+    /// What an ingress account may hold whatever is free: 0 where the threshold is dynamic.
+    pub(crate) pfc_static_bytes: u64,
     /// Of the free buffer, in 65,536ths: what a queue may hold where PFC is off.
     pub(crate) egress_alpha: u64,
 }
@@ -130,7 +132,7 @@ impl Switch {
     /// What an ingress account may hold with this much in the buffer; above it the neighbour is paused.
     #[inline(always)]
     pub(crate) fn xoff_limit_bytes(&self, used_bytes: u64) -> u64 {
-        (self.shared_bytes.saturating_sub(used_bytes) * self.pfc_alpha) >> 16
+        self.pfc_static_bytes + ((self.shared_bytes.saturating_sub(used_bytes) * self.pfc_alpha) >> 16)
     }
 
     /// What a queue may hold with this much in the buffer where PFC is off; above it packets are refused.

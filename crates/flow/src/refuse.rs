@@ -77,7 +77,7 @@ fn check_schemes(spec: &SimSpec) -> Result<(), SimError> {
             _ if named.scheme.as_fluid().spread.is_none() => "has paths picked packet by packet by a program",
             Service::Datagram(_) => "sends datagrams and is about how those that are missing are repaired",
             Service::EndToEnd => "has contexts that carry one message at a time",
-            Service::Connection | Service::SharedReceive => continue,
+            Service::Connection | Service::SharedReceive(_) => continue,
         };
         let why = format!("scheme \"{}\" {why}", named.name);
         return Err(refused(

@@ -8,7 +8,7 @@ use pathweave_scenario::read_text_file;
 use serde::de::DeserializeOwned;
 
 use crate::error::{PaperError, unknown};
-use crate::model::{FigureFile, PaperFile};
+use crate::model::{FigureFile, PaperFile, Reading, Series, Variant};
 
 /// The file of a paper's folder that has what came out for its figures.
 pub(crate) const RECORD_FILE: &str = "results.json";
@@ -110,7 +110,15 @@ impl Catalogue {
                 figure.series.clone_from(&file.series);
             }
             figure.series.append(&mut figure.more);
+            read_by(&mut figure, &file.reading)
+                .map_err(|message| PaperError::File { file: format!("papers/{name}/{id}.toml"), message })?;
             figures.push(Figure { id: id.clone(), file: figure });
+        }
+        for figure in &figures {
+            reasons(figure, &file.figures).map_err(|message| PaperError::File {
+                file: format!("papers/{name}/{}.toml", figure.id),
+                message,
+            })?;
         }
         for shown in &file.shown {
             let ids = || file.figures.iter().map(String::as_str);
@@ -121,6 +129,59 @@ impl Catalogue {
         }
         Ok(Paper { name: name.to_owned(), file, figures, files: files.clone() })
     }
+}
+
+/// Makes of every curve without a variant one by each reading that the figure lists.
+fn read_by(figure: &mut FigureFile, known: &[Reading]) -> Result<(), String> {
+    let names = || known.iter().map(|reading| reading.name.as_str());
+    let find = |name: &str| known.iter().find(|reading| reading.name == name);
+    for series in &figure.series {
+        let name = series.variant.as_ref().map_or("", Variant::name);
+        if !name.is_empty() && !Variant::BUILT_IN.contains(&name) && find(name).is_none() {
+            let all = Variant::BUILT_IN.into_iter().chain(names());
+            return Err(unknown("variant", name, all).to_string());
+        }
+    }
+    let missing = figure.readings.iter().find(|name| find(name).is_none());
+    if let Some(name) = missing {
+        return Err(unknown("reading", name, names()).to_string());
+    }
+    let readings: Vec<&Reading> = figure.readings.iter().filter_map(|name| find(name)).collect();
+    if readings.is_empty() {
+        return Ok(());
+    }
+    let each = |series: Series| -> Vec<Series> {
+        if series.variant.is_some() {
+            return vec![series];
+        }
+        let by = |reading: &&Reading| {
+            let mut set = series.set.clone();
+            set.extend(reading.set.clone());
+            Series { variant: Some(Variant::new(&reading.name)), set, ..series.clone() }
+        };
+        readings.iter().map(by).collect()
+    };
+    figure.series = std::mem::take(&mut figure.series).into_iter().flat_map(each).collect();
+    Ok(())
+}
+
+/// Every reason of a claim is of a variant that there is, and a figure of the page shows it.
+fn reasons(figure: &Figure, figures: &[String]) -> Result<(), String> {
+    let testbed = [Variant::MEASURED, Variant::SIMULATED, ""];
+    let variants = figure.file.series.iter().filter_map(|series| series.variant.as_ref().map(Variant::name));
+    for claim in &figure.file.claim {
+        for (variant, why) in &claim.why {
+            let within = |what: PaperError| format!("claim \"{}\": {what}", claim.text);
+            let known = || variants.clone().chain(testbed);
+            if !known().any(|name| name == variant) {
+                return Err(within(unknown("variant", variant, known())));
+            }
+            if !figures.contains(&why.figure) {
+                return Err(within(unknown("figure", &why.figure, figures.iter().map(String::as_str))));
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Paper {

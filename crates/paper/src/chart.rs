@@ -28,6 +28,17 @@ pub(crate) struct PanelChart {
     pub(crate) categories: Vec<String>,
     /// Bars rather than lines.
     pub(crate) bars: bool,
+    /// What is published, in the colours of what it is compared with.
+    pub(crate) bands: Vec<Band>,
+}
+
+/// A published band, or a bound where both ends are equal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Band {
+    pub(crate) x: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) colour: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -39,14 +50,34 @@ pub(crate) struct Curve {
     pub(crate) look: Look,
 }
 
-/// Colour and dashes.
+/// Colour, stroke and marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) colour: usize,
-    pub(crate) dashed: bool,
+    pub(crate) stroke: Stroke,
     pub(crate) marked: bool,
+}
+
+/// Stroke of a curve, filling of a bar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stroke {
+    #[default]
+    Solid,
+    Dashed,
+    Dotted,
     /// Published by others: pale, with hollow marks.
-    pub(crate) published: bool,
+    Published,
+}
+
+impl Stroke {
+    /// Pixels of a dash and of the gap behind it; none of a line without gaps.
+    fn dashes(self) -> Option<(u32, u32)> {
+        match self {
+            Stroke::Solid | Stroke::Published => None,
+            Stroke::Dashed => Some((7, 4)),
+            Stroke::Dotted => Some((2, 4)),
+        }
+    }
 }
 
 impl Look {
@@ -56,7 +87,17 @@ impl Look {
     }
 
     fn opacity(self) -> f64 {
-        if self.published { 0.4 } else { 1.0 }
+        if self.stroke == Stroke::Published { 0.4 } else { 1.0 }
+    }
+
+    /// Filling of a bar.
+    fn fill(self) -> ShapeStyle {
+        let opacity = match self.stroke {
+            Stroke::Solid => 1.0,
+            Stroke::Dashed => 0.5,
+            Stroke::Dotted | Stroke::Published => 0.25,
+        };
+        self.ink().mix(opacity).filled()
     }
 }
 
@@ -65,7 +106,15 @@ const HEIGHT: u32 = 400;
 const LEGEND_LINE: u32 = 24;
 const INK: RGBColor = RGBColor(40, 40, 40);
 const GRID: RGBColor = RGBColor(225, 225, 225);
+/// Part of a group that its bars take.
+const BARS: f64 = 0.8;
+
 impl Chart {
+    /// Centre of a bar of `count` in its group.
+    pub(crate) fn bar(index: usize, count: usize) -> f64 {
+        BARS * ((index as f64 + 0.5) / count as f64 - 0.5)
+    }
+
     /// Panels side by side, lines of them, and the width of one, points.
     fn grid(&self) -> (u32, u32, u32) {
         let columns = self.panels.len().clamp(1, 3) as u32;
@@ -101,27 +150,47 @@ impl Picture for Chart {
     }
 }
 
+/// An entry of a legend.
+struct Entry {
+    name: String,
+    look: Look,
+    mark: Mark,
+}
+
+/// Mark of a legend's entry.
+enum Mark {
+    Line,
+    Bar,
+    /// The frame of published bands.
+    Band,
+}
+
 /// Names and looks of all panels, each once.
-fn legend(chart: &Chart) -> Vec<(String, Look, bool)> {
-    let mut found: Vec<(String, Look, bool)> = Vec::new();
+fn legend(chart: &Chart) -> Vec<Entry> {
+    let mut found: Vec<Entry> = Vec::new();
     for panel in &chart.panels {
         for curve in &panel.curves {
-            if !found.iter().any(|(name, ..)| *name == curve.name) {
-                found.push((curve.name.clone(), curve.look, panel.bars));
+            if !found.iter().any(|entry| entry.name == curve.name) {
+                let mark = if panel.bars { Mark::Bar } else { Mark::Line };
+                found.push(Entry { name: curve.name.clone(), look: curve.look, mark });
             }
         }
+    }
+    if chart.panels.iter().any(|panel| !panel.bands.is_empty()) {
+        let name = "published, in the colour of what it is compared with".to_owned();
+        found.push(Entry { name, look: Look::default(), mark: Mark::Band });
     }
     found
 }
 
 /// A legend entry, its line and its x.
-type Placed<'a> = (&'a (String, Look, bool), u32, u32);
+type Placed<'a> = (&'a Entry, u32, u32);
 
-fn place(legend: &[(String, Look, bool)], width: u32) -> Vec<Placed<'_>> {
+fn place(legend: &[Entry], width: u32) -> Vec<Placed<'_>> {
     let (mut line, mut x) = (0, 20);
     let mut placed = Vec::new();
     for entry in legend {
-        let needed = 58 + 7 * entry.0.chars().count() as u32;
+        let needed = 58 + 7 * entry.name.chars().count() as u32;
         if x + needed > width && x > 20 {
             (line, x) = (line + 1, 20);
         }
@@ -133,18 +202,19 @@ fn place(legend: &[(String, Look, bool)], width: u32) -> Vec<Placed<'_>> {
 
 fn draw_legend<B: Backend>(area: &Area<B>, placed: &[Placed<'_>]) -> Result<(), Failed> {
     let style = TextStyle::from((FONT, 15).into_font()).color(&INK);
-    for ((name, look, bars), line, x) in placed {
+    for (Entry { name, look, mark }, line, x) in placed {
         let (x, y) = (*x as i32, (12 + line * LEGEND_LINE) as i32);
         let colour = look.ink();
-        if *bars {
-            let fill = if look.dashed { colour.mix(0.45).filled() } else { colour.filled() };
-            area.draw(&Rectangle::new([(x + 8, y), (x + 32, y + 14)], fill))?;
-        } else {
-            let dash = if look.dashed { 6 } else { 36 };
-            for from in (x..x + 34).step_by(if look.dashed { 10 } else { 36 }) {
-                let to = (from + dash).min(x + 34);
-                let stroke = colour.mix(look.opacity()).stroke_width(2);
-                area.draw(&PathElement::new([(from, y + 7), (to, y + 7)], stroke))?;
+        match mark {
+            Mark::Bar => area.draw(&Rectangle::new([(x + 8, y), (x + 32, y + 14)], look.fill()))?,
+            Mark::Band => area.draw(&Rectangle::new([(x + 8, y), (x + 32, y + 14)], INK.stroke_width(2)))?,
+            Mark::Line => {
+                let (dash, gap) = look.stroke.dashes().unwrap_or((36, 0));
+                for from in (x..x + 34).step_by((dash + gap) as usize) {
+                    let to = (from + dash as i32).min(x + 34);
+                    let stroke = colour.mix(look.opacity()).stroke_width(2);
+                    area.draw(&PathElement::new([(from, y + 7), (to, y + 7)], stroke))?;
+                }
             }
         }
         area.draw_text(name, &style, (x + 40, y))?;
@@ -160,7 +230,8 @@ fn draw_panel<B: Backend>(chart: &Chart, panel: &PanelChart, area: &Area<B>) -> 
         .curves
         .iter()
         .flat_map(|c| c.points.iter().enumerate().map(|(i, p)| p.1 + c.errors.get(i).unwrap_or(&0.0)));
-    let (y_low, y_high) = bounds(tops.chain(points().map(|p| p.1)).chain(levels));
+    let bands = panel.bands.iter().flat_map(|band| [band.low, band.high]);
+    let (y_low, y_high) = bounds(tops.chain(points().map(|p| p.1)).chain(levels).chain(bands));
     let x = if panel.categories.is_empty() {
         let room = (x_high - x_low).max(x_high.abs() * 0.02).max(1e-9) * 0.03;
         (x_low - room).max(if x_low >= 0.0 { 0.0 } else { f64::MIN })..x_high + room
@@ -234,9 +305,9 @@ where
         let colour = curve.look.ink();
         let stroke = colour.mix(curve.look.opacity()).stroke_width(2);
         if panel.bars {
-            let width = 0.8 / panel.curves.len() as f64;
-            let from = -0.4 + width * i as f64;
-            let fill = if curve.look.dashed { colour.mix(0.45).filled() } else { colour.filled() };
+            let width = BARS / panel.curves.len() as f64;
+            let from = Chart::bar(i, panel.curves.len()) - width / 2.0;
+            let fill = curve.look.fill();
             for (k, &(x, y)) in curve.points.iter().enumerate() {
                 let (a, b) = (x + from + width * 0.06, x + from + width * 0.94);
                 plot.draw_series([Rectangle::new([(a, floor), (b, y)], fill)])?;
@@ -244,18 +315,28 @@ where
             }
             continue;
         }
-        if curve.look.dashed {
-            plot.draw_series(DashedLineSeries::new(curve.points.iter().copied(), 7, 4, stroke))?;
-        } else {
-            plot.draw_series(LineSeries::new(curve.points.iter().copied(), stroke))?;
+        match curve.look.stroke.dashes() {
+            Some((dash, gap)) => {
+                plot.draw_series(DashedLineSeries::new(curve.points.iter().copied(), dash, gap, stroke))?;
+            }
+            None => {
+                plot.draw_series(LineSeries::new(curve.points.iter().copied(), stroke))?;
+            }
         }
         if curve.look.marked {
-            let fill = if curve.look.published { stroke } else { colour.filled() };
+            let fill = if curve.look.stroke == Stroke::Published { stroke } else { colour.filled() };
             plot.draw_series(curve.points.iter().map(|&p| Circle::new(p, 4, fill)))?;
             for (k, &(x, y)) in curve.points.iter().enumerate() {
                 error_bar(&mut plot, x, y, curve.errors.get(k))?;
             }
         }
+    }
+    let half = if panel.bars { 0.5 * BARS / panel.curves.len() as f64 } else { 0.06 };
+    for band in &panel.bands {
+        let colour = Look { colour: band.colour, ..Look::default() }.ink();
+        let ends = [(band.x - half, band.low), (band.x + half, band.high)];
+        plot.draw_series([Rectangle::new(ends, colour.mix(0.25).filled())])?;
+        plot.draw_series([Rectangle::new(ends, INK.stroke_width(2))])?;
     }
     let range = plot.x_range();
     for (name, at) in &chart.levels {

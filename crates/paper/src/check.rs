@@ -126,7 +126,10 @@ fn check_plot(file: &FigureFile) -> Result<(), String> {
             Err("its rows are panels, so there is no sweep".to_owned())
         }
         PlotKind::HeatMap => plot.measures.iter().try_for_each(|name| known_measure(file, name)),
-        PlotKind::Lines | PlotKind::Bars => known_measure(file, plot.measure.as_deref().unwrap_or_default()),
+        PlotKind::Lines | PlotKind::Bars => {
+            known_measure(file, plot.measure.as_deref().unwrap_or_default())?;
+            plot.also.iter().try_for_each(|name| known_measure(file, name))
+        }
         PlotKind::Traces if file.trace.is_empty() => Err("there is no [[trace]]".to_owned()),
         _ => Ok(()),
     }

@@ -1,13 +1,14 @@
-//! Whether what was published holds for what was measured.
+//! Claims of publications, held against what was measured.
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::{Against, Claim, Compare, Measure, Of, Over, Panel, PlotKind, Series, Variant, plain};
 use crate::plan::{FigurePlan, Plan};
 use crate::rivals;
-use crate::select::Size;
+use crate::select::Extent;
+use crate::state::{State, room};
 use pathweave_results::Estimate;
 
 /// A claim and what we have to say about it.
@@ -19,28 +20,17 @@ pub struct Verdict {
     pub claim: String,
     /// The published number or relation.
     pub published: String,
-    /// "published" or "repaired", of figures of a testbed "measured" or "simulated"; empty for schemes without variants.
+    /// Name of the variant, empty for schemes without variants.
     pub variant: String,
     /// What we measured.
     pub measured: String,
-    /// Whether it holds, within the tolerance.
-    pub agrees: bool,
-    /// Why not, where that is known; else what was compared.
+    /// State of the claim.
+    pub state: State,
+    /// The reason where it does not agree and an experiment shows one; else what keeps it undecided.
     pub why: String,
     /// More than the list of claims shows.
     #[serde(skip)]
     pub detail: Detail,
-}
-
-impl Verdict {
-    /// "agrees", "does not agree", or "undecided" where it cannot be told; a mean that agrees does so whatever its interval.
-    pub fn word(&self) -> &'static str {
-        match (self.agrees, self.detail.undecided) {
-            (true, _) => "agrees",
-            (false, true) => "undecided",
-            (false, false) => "does not agree",
-        }
-    }
 }
 
 /// What stands behind a [`Verdict`].
@@ -52,10 +42,31 @@ pub struct Detail {
     pub estimate: Option<Estimate>,
     /// What agrees.
     pub rule: String,
-    /// The interval holds values that agree and values that do not, or there is no number.
-    pub undecided: bool,
-    /// A bar of this project, which the publication does not state, or another reading of a claim.
-    pub aside: bool,
+    /// Part of the claim in the standing of its figure.
+    pub weight: Weight,
+}
+
+/// Part of a claim in the standing of its figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weight {
+    /// The publication states it.
+    #[default]
+    Counts,
+    /// A bar of this project, or another reading of a claim.
+    Aside,
+    /// Something was fitted to the figure, so the claim reproduces nothing.
+    Fitted,
+}
+
+impl Weight {
+    pub(crate) fn of(claim: &Claim) -> Self {
+        match (claim.aside || !claim.is_published(), &claim.fitted) {
+            (true, _) => Weight::Aside,
+            (false, Some(_)) => Weight::Fitted,
+            (false, None) => Weight::Counts,
+        }
+    }
 }
 
 /// All claims of all figures.
@@ -63,19 +74,22 @@ pub fn verdicts(plan: &Plan) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for figure in &plan.figures {
         for claim in &figure.figure.file.claim {
-            verdicts.extend(judge(figure, claim).into_iter().map(|verdict| at(plan.size, claim, verdict)));
+            verdicts.extend(judge(figure, claim).into_iter().map(|verdict| at(plan, claim, verdict)));
         }
     }
     verdicts
 }
 
-/// A claim about the other size shows what was measured, and is not judged by it.
-fn at(size: Size, claim: &Claim, mut verdict: Verdict) -> Verdict {
-    if !size.is(claim.only) {
-        verdict.agrees = false;
-        verdict.why = format!("undecided: {} has another size than the claim", size.flag());
-        verdict.detail.undecided = true;
-    }
+/// A claim about the other size, and any of a figure of which a part ran, shows what was measured and is not judged by it.
+fn at(plan: &Plan, claim: &Claim, mut verdict: Verdict) -> Verdict {
+    let why = match plan.extent {
+        Extent::Part => "a part of the figure ran alone, which gives no verdict".to_owned(),
+        Extent::Whole if !plan.size.is(claim.only) => {
+            format!("{} has another size than the claim", plan.size.flag())
+        }
+        Extent::Whole => return verdict,
+    };
+    (verdict.state, verdict.why) = (State::Undecided, why);
     verdict
 }
 
@@ -88,10 +102,10 @@ fn judge(figure: &FigurePlan, claim: &Claim) -> Vec<Verdict> {
         return vec![verdict(figure, claim, None)];
     }
     let of_name = figure.figure.file.series.iter().filter(|series| series.name == claim.series);
-    of_name.map(|series| verdict(figure, claim, series.variant)).collect()
+    of_name.map(|series| verdict(figure, claim, series.variant.as_ref())).collect()
 }
 
-fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> Verdict {
+fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> Verdict {
     let against = claim.versus.as_ref().and_then(|versus| versus.against);
     let (rival, seen) = if against == Some(Against::EveryOther) {
         let each = rivals::others(figure, claim).into_iter();
@@ -105,18 +119,17 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> Verd
         (None, gather(figure, claim, variant, None))
     };
     let Gathered { estimate, span, missing, .. } = seen;
-    let agrees = !missing && estimate.is_some_and(|e| holds(claim, e.mean));
     let unfinished = if missing { unfinished_flows(figure, claim, variant) } else { 0 };
-    let open = if missing { unfinished == 0 } else { estimate.is_some_and(|e| undecided(claim, e)) };
-    let mut why = match variant {
-        _ if missing && open => NOT_MEASURED.to_owned(),
-        _ if missing => format!("{unfinished} flows did not finish, so there is no number to compare"),
-        _ if open => UNDECIDED.to_owned(),
-        _ if agrees => String::new(),
-        Some(Variant::Published) => claim.why.published.clone(),
-        Some(Variant::Measured) => claim.why.measured.clone(),
-        Some(Variant::Simulated) => claim.why.simulated.clone(),
-        _ => claim.why.repaired.clone(),
+    let state = match estimate.filter(|_| !missing) {
+        Some(estimate) => State::of(claim, estimate),
+        // A flow that never ends is no small effect.
+        None if unfinished > 0 => State::Contradicts,
+        None => State::Undecided,
+    };
+    let mut why = match state {
+        _ if unfinished > 0 => format!("{unfinished} flows did not finish, so there is no number to compare"),
+        State::Undecided if missing => NOT_MEASURED.to_owned(),
+        state => explained(claim, state, variant.map(Variant::name).unwrap_or_default()),
     };
     let mut text = estimate.map_or("none".to_owned(), |e| measured(claim, e, span));
     text.extend(rival.map(|rival| format!(" against {rival}")));
@@ -125,24 +138,32 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> Verd
         text.push_str(&count);
         why = [why, rows].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
     }
-    if !agrees && why.is_empty() {
-        "not known".clone_into(&mut why);
-    }
     Verdict {
         figure: figure.figure.id.clone(),
         claim: claim.text.clone(),
         published: claim.published.clone(),
         variant: variant.map(Variant::name).unwrap_or_default().to_owned(),
         measured: text,
-        agrees,
+        state,
         why,
         detail: Detail {
             source: claim.source.clone(),
             estimate,
             rule: rule(claim),
-            undecided: open,
-            aside: claim.aside || !claim.is_published(),
+            weight: Weight::of(claim),
         },
+    }
+}
+
+/// The reason for a state of a variant: of one that does not agree with the figure that shows it, and nothing where none is known.
+pub(crate) fn explained(claim: &Claim, state: State, variant: &str) -> String {
+    match state {
+        State::Agrees => String::new(),
+        State::Undecided => ACROSS.to_owned(),
+        State::Exceeds | State::FallsShort | State::Contradicts => {
+            let why = claim.why.get(variant).or_else(|| claim.why.get(""));
+            why.map_or(String::new(), |why| format!("{} (shown by {})", why.says, why.figure))
+        }
     }
 }
 
@@ -158,7 +179,7 @@ struct Gathered {
     rows: BTreeMap<usize, Vec<Option<f64>>>,
 }
 
-fn gather(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>, rival: Option<&str>) -> Gathered {
+fn gather(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>, rival: Option<&str>) -> Gathered {
     let mut seen = Gathered::default();
     let mut estimates = Vec::new();
     for seed in 0..figure.seeds.len() {
@@ -182,21 +203,13 @@ fn gather(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>, rival: O
 }
 
 /// Said in place of a reason: there may be nothing to explain.
-const UNDECIDED: &str =
-    "undecided: the 95 % interval reaches across the limit, more seeds are needed to tell";
+const ACROSS: &str = "the 95 % interval reaches across a limit, more seeds are needed to tell";
 
 /// Said where a number does not exist though every flow finished.
 const NOT_MEASURED: &str =
     "not measured: a run is missing, nothing was sampled, or what it is compared with is 0 in one";
 
-/// Whether the interval holds values that agree and values that do not.
-fn undecided(claim: &Claim, estimate: Estimate) -> bool {
-    let Some(half) = estimate.ci95 else { return false };
-    let ends = [estimate.mean - half, estimate.mean + half];
-    ends.iter().any(|&end| holds(claim, end) != holds(claim, estimate.mean))
-}
-
-fn unfinished_flows(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>) -> usize {
+fn unfinished_flows(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> usize {
     // What was sampled over time does not need the end of a flow.
     let of_trace = |measure: &&Measure| measure.name == claim.measure && measure.of == Of::Trace;
     if figure.figure.file.measure.iter().any(|measure| of_trace(&measure)) {
@@ -207,7 +220,7 @@ fn unfinished_flows(figure: &FigurePlan, claim: &Claim, variant: Option<Variant>
         let one = &series[index];
         (one.name == claim.series
             || claim.versus.as_ref().is_some_and(|v| v.series.as_ref() == Some(&one.name)))
-            && (one.variant == variant || one.variant.is_none())
+            && (one.variant.as_ref() == variant || one.variant.is_none())
     };
     let points = figure.points.iter().filter(|point| involved(point.series));
     points.flat_map(|point| point.observed.iter().flatten()).map(|o| o.unfinished).sum()
@@ -230,24 +243,28 @@ fn places(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, usize)> {
 fn compared(
     figure: &FigurePlan,
     claim: &Claim,
-    variant: Option<Variant>,
+    variant: Option<&Variant>,
     rival: Option<&str>,
     seed: usize,
 ) -> Vec<(usize, Option<f64>)> {
     let mut found = Vec::new();
     for (p, xs) in groups(figure, claim) {
         let panel = &figure.panels[p];
+        let is_there = |one: &Series| one.is_in(panel);
+        // A curve without the variant stands for it only where no curve of its name has it.
+        let exact = |one: &Series| one.name == claim.series && one.variant.as_ref() == variant;
+        let has_exact = figure.figure.file.series.iter().any(|one| is_there(one) && exact(one));
         let about = |one: &&Series| match claim.series.as_str() {
             "*" => true,
-            name => one.name == name && (one.variant.is_none() || one.variant == variant),
+            name => one.name == name && if has_exact { exact(one) } else { one.variant.is_none() },
         };
-        let largest = |panel: usize, series: &str, variant: Option<Variant>, xs: &[usize], measure: &str| {
+        let largest = |panel: usize, series: &str, variant: Option<&Variant>, xs: &[usize], measure: &str| {
             let values = xs.iter().map(|&x| figure.value(panel, series, variant, x, measure, seed));
             over(Over::Max, &values.collect::<Option<Vec<_>>>()?)
         };
-        let present = figure.figure.file.series.iter().filter(|one| one.is_in(panel));
+        let present = figure.figure.file.series.iter().filter(|one| is_there(one));
         for one in present.filter(about) {
-            let value = largest(p, &one.name, one.variant, &xs, &claim.measure);
+            let value = largest(p, &one.name, one.variant.as_ref(), &xs, &claim.measure);
             let Some(versus) = &claim.versus else {
                 found.push((p, value));
                 continue;
@@ -309,18 +326,6 @@ fn over(over: Over, values: &[f64]) -> Option<f64> {
     }
 }
 
-pub(crate) fn holds(claim: &Claim, value: f64) -> bool {
-    // What a decimal fraction cannot say exactly is not a disagreement.
-    room(claim, value) >= -1e-9 * value.abs()
-}
-
-/// How far inside the limits a number is; negative outside.
-pub(crate) fn room(claim: &Claim, value: f64) -> f64 {
-    let above = claim.at_least.map_or(f64::INFINITY, |least| value - least);
-    let below = claim.at_most.map_or(f64::INFINITY, |most| most - value);
-    above.min(below) + claim.tolerance
-}
-
 fn measured(claim: &Claim, estimate: Estimate, span: Option<(f64, f64)>) -> String {
     let show = |value| claim.show.show(value);
     let mut text = show(estimate.mean);
@@ -353,18 +358,21 @@ impl FigurePlan {
         &self,
         panel: usize,
         series: &str,
-        variant: Option<Variant>,
+        variant: Option<&Variant>,
         x: usize,
         measure: &str,
         seed: usize,
     ) -> Option<f64> {
         let file = &self.figure.file;
         let m = file.measure.iter().position(|known| known.name == measure)?;
-        let fits = |index: usize| {
-            let known = &file.series[index];
-            known.name == series && (known.variant.is_none() || known.variant == variant)
+        let here = || self.points.iter().filter(|point| point.panel == panel && point.x == x);
+        let named = |wanted: Option<&Variant>| {
+            here().find(|point| {
+                let known = &file.series[point.series];
+                known.name == series && known.variant.as_ref() == wanted
+            })
         };
-        let point = self.points.iter().find(|p| p.panel == panel && p.x == x && fits(p.series))?;
+        let point = named(variant).or_else(|| named(None))?;
         point.observed[seed].as_ref()?.values[m]
     }
 
@@ -384,30 +392,6 @@ impl FigurePlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn claim(limits: &str) -> Claim {
-        let head = "text = 't'\nsource = 's'\npublished = 'p'\nmeasure = 'm'\nseries = 'x'\nshow = 'ratio'\n";
-        toml::from_str(&format!("{head}{limits}")).unwrap()
-    }
-    fn estimate(mean: f64, half: f64) -> Estimate {
-        Estimate { mean, ci95: Some(half), n: 2 }
-    }
-
-    #[test]
-    fn limits_and_tolerance() {
-        let two = claim("at_least = 2.0\ntolerance = 0.2");
-        assert!(holds(&two, 1.8) && !holds(&two, 1.79));
-        let band = claim("at_least = 0.3\nat_most = 0.4");
-        assert!(holds(&band, 0.3) && holds(&band, 0.4) && !holds(&band, 0.41));
-    }
-
-    #[test]
-    fn an_interval_across_the_limit_decides_nothing() {
-        let two = claim("at_least = 2.0");
-        assert!(undecided(&two, estimate(2.1, 0.2)) && undecided(&two, estimate(1.9, 0.2)));
-        assert!(!undecided(&two, estimate(2.3, 0.2)) && !undecided(&two, estimate(1.7, 0.2)));
-        assert!(!undecided(&two, Estimate { mean: 2.0, ci95: None, n: 1 }));
-    }
 
     #[test]
     fn relations_by_hand() {
@@ -436,12 +420,12 @@ mod tests {
         let claim = "series = 'a'\nversus = { against = 'best-of-panel' }\nover = 'max'\nat_most = 1.02";
         let found = judged(claim, &rows);
         // Row 1: 2 and 4/3; row 2: against `b`, 0.5 and 0.25.
-        assert!(!found[0].agrees);
+        assert!(found[0].state != State::Agrees);
         assert!(found[0].measured.starts_with("1.67x"), "{}", found[0].measured);
         assert!(found[0].measured.ends_with("in 1 of 2 rows"), "{}", found[0].measured);
         assert!(found[0].why.ends_with("not in first (1.67x)"), "{}", found[0].why);
         let held_out = judged(&format!("{claim}\nrole = 'held-out'"), &rows);
-        assert!(held_out[0].agrees && held_out[0].measured.starts_with("0.38x"), "{}", held_out[0].measured);
+        assert!(held_out[0].measured.starts_with("0.38x"), "{}", held_out[0].measured);
         assert!(judged(&claim.replace("over", "panels = ['third']\nover"), &rows).is_empty());
     }
 
@@ -454,7 +438,11 @@ mod tests {
             [&[&one(1.0), &one(2.0), &one(4.0)], &[&one(3.0), &one(2.0), &[None]]];
         let found = judged(claim, &rows);
         // Against `b` half and -50 %, 0 in all; against `c`, which finished the first row only, 75 %.
-        assert!(!found[0].agrees && found[0].measured.contains("against b"), "{}", found[0].measured);
+        assert!(
+            found[0].state != State::Agrees && found[0].measured.contains("against b"),
+            "{}",
+            found[0].measured
+        );
         assert_eq!(found[0].detail.estimate.unwrap().mean, 0.0);
     }
 
@@ -464,12 +452,51 @@ mod tests {
         let rows: [&[&[Option<f64>]]; 2] =
             [&[&one(0.0), &one(0.0), &one(0.0)], &[&one(0.0), &one(2.0), &one(0.0)]];
         let found = judged("series = '*'\nover = 'max'\nat_most = 0", &rows);
-        assert!(!found[0].agrees && found[0].measured.contains("in 1 of 2 rows"), "{}", found[0].measured);
+        assert!(
+            found[0].state != State::Agrees && found[0].measured.contains("in 1 of 2 rows"),
+            "{}",
+            found[0].measured
+        );
         // A row without a number is no agreement, whatever the others say.
         let rows: [&[&[Option<f64>]]; 2] =
             [&[&one(1.0), &one(2.0), &one(2.0)], &[&[None], &one(2.0), &one(2.0)]];
         let found = judged("series = 'a'\nversus = { series = 'b' }\nat_most = 1.0", &rows);
-        assert!(!found[0].agrees && found[0].why.contains("second (none)"), "{}", found[0].why);
+        assert!(
+            found[0].state != State::Agrees && found[0].why.contains("second (none)"),
+            "{}",
+            found[0].why
+        );
+    }
+
+    #[test]
+    fn a_variant_is_compared_with_its_own_and_else_with_what_has_none() {
+        let text = format!(
+            "title = 't'\nsection = 's'\nscenario = 's.toml'\nplot = {{ kind = 'table' }}\n\
+             series = [{{ name = 'a' }}, {{ name = 'a', variant = 'v' }}, {{ name = 'b' }}, {{ name = 'b', variant = 'v' }}, \
+             {{ name = 'c' }}]\n[[measure]]\nname = 'm'\nof = 'fct'\n\
+             {HEAD}series = 'a'\nversus = {{ series = 'b' }}\nat_most = 1\n\
+             {HEAD}series = 'a'\nversus = {{ series = 'c' }}\nat_most = 1\n"
+        );
+        let figure = crate::catalogue::Figure { id: "1".to_owned(), file: toml::from_str(&text).unwrap() };
+        let point = |(series, value): (usize, f64)| {
+            let observed = crate::extract::Observed { values: vec![Some(value)], ..Default::default() };
+            crate::plan::Point { panel: 0, series, x: 0, observed: vec![Some(observed)] }
+        };
+        let plan = FigurePlan {
+            panels: vec![Panel::default()],
+            xs: vec![String::new()],
+            seeds: vec![1],
+            points: [2.0, 3.0, 4.0, 12.0, 8.0].into_iter().enumerate().map(point).collect(),
+            says: String::new(),
+            looked_at: String::new(),
+            figure,
+        };
+        let measured = |claim: usize| {
+            let verdicts = judge(&plan, &plan.figure.file.claim[claim]);
+            verdicts.into_iter().map(|verdict| verdict.measured).collect::<Vec<_>>()
+        };
+        assert_eq!(measured(0), ["0.50x", "0.25x"]);
+        assert_eq!(measured(1), ["0.25x", "0.38x"]);
     }
 
     /// Two curves over three values of a sweep, one seed: `a` has 1, 4, 2 and `b` has 3, 3, 8.
@@ -508,7 +535,7 @@ mod tests {
         // Peaks 4 and 8; point by point the mean would be (1/3 + 4/3 + 1/4) / 3.
         assert_eq!(swept("peak = true\nversus = { series = 'b' }\nat_most = 1").measured, "0.50x");
         let grown = swept("at = [3]\nversus = { at = 1 }\ncompare = 'difference'\nat_least = 1\nat_most = 1");
-        assert!(grown.agrees && grown.measured == "1.00x", "{}", grown.measured);
+        assert!(grown.state == State::Agrees && grown.measured == "1.00x", "{}", grown.measured);
         let of_b = "at = [3]\nversus = { series = 'b', at = 1 }\nat_most = 1";
         assert_eq!(swept(of_b).measured, "0.67x");
     }

@@ -2,7 +2,8 @@
 
 use pathweave_results::scheme_colours;
 
-use crate::chart::{Chart, Curve, Look, PanelChart};
+use crate::bands;
+use crate::chart::{Chart, Curve, Look, PanelChart, Stroke};
 use crate::heat::HeatMap;
 use crate::model::{PlotKind, Published, Series, Variant, plain, unit_factor};
 use crate::picture::{Drawn, Failed};
@@ -23,9 +24,11 @@ fn chart(figure: &FigurePlan) -> Option<Chart> {
     let panels = match plot.kind {
         PlotKind::Table | PlotKind::HeatMap => return None,
         PlotKind::Cdf => distributions(figure),
-        PlotKind::Lines => measures(figure, false),
         PlotKind::Bars if !plot.measures.is_empty() => beside_each_other(figure),
-        PlotKind::Bars => measures(figure, true),
+        PlotKind::Lines | PlotKind::Bars => {
+            let names = plot.measure.iter().chain(&plot.also);
+            names.flat_map(|name| measures(figure, name, plot.kind == PlotKind::Bars)).collect()
+        }
         PlotKind::Traces => traces(figure),
     };
     Some(Chart {
@@ -39,7 +42,7 @@ fn chart(figure: &FigurePlan) -> Option<Chart> {
 }
 
 /// Curves of a name share the colour of its scheme and differ in dashes.
-fn look(all: &[Series], series: usize, marked: bool) -> Look {
+pub(crate) fn look(all: &[Series], series: usize, marked: bool) -> Look {
     let one = &all[series];
     let mut first: Vec<&Series> = Vec::new();
     for series in all {
@@ -50,11 +53,33 @@ fn look(all: &[Series], series: usize, marked: bool) -> Look {
     let schemes: Vec<String> = first.iter().map(|series| scheme(series)).collect();
     let schemes: Vec<&str> = schemes.iter().map(String::as_str).collect();
     let own = first.iter().position(|known| known.name == one.name).unwrap_or(0);
-    Look {
-        colour: scheme_colours(&schemes)[own],
-        dashed: matches!(one.variant, Some(Variant::Published | Variant::Simulated)),
-        marked,
-        published: false,
+    Look { colour: scheme_colours(&schemes)[own], stroke: stroke(all, one), marked }
+}
+
+/// Solid for what runs here, dashed for the scheme as printed and what is simulated, dotted for other readings.
+fn stroke(all: &[Series], one: &Series) -> Stroke {
+    let name = |series: &Series| series.variant.as_ref().map_or("", Variant::name).to_owned();
+    let own = name(one);
+    match own.as_str() {
+        "" | Variant::OURS | Variant::MEASURED => Stroke::Solid,
+        Variant::AS_PRINTED | Variant::SIMULATED => Stroke::Dashed,
+        // The only readings of a curve are told apart as two variants are.
+        _ => {
+            let mut beside: Vec<String> = Vec::new();
+            for series in all.iter().filter(|series| series.name == one.name) {
+                if !beside.contains(&name(series)) {
+                    beside.push(name(series));
+                }
+            }
+            let strokes = [Stroke::Solid, Stroke::Dashed, Stroke::Dotted];
+            let built_in = [Variant::OURS, Variant::AS_PRINTED];
+            let free = strokes.iter().enumerate().filter(|(at, _)| {
+                built_in.get(*at).is_none_or(|variant| !beside.iter().any(|known| known == variant))
+            });
+            let rank = beside.iter().filter(|known| !built_in.contains(&known.as_str()));
+            let rank = rank.take_while(|known| **known != own).count();
+            free.map(|(_, stroke)| *stroke).nth(rank).unwrap_or(Stroke::Dotted)
+        }
     }
 }
 
@@ -90,10 +115,9 @@ fn distributions(figure: &FigurePlan) -> Vec<PanelChart> {
     by_panel(figure, curve)
 }
 
-fn measures(figure: &FigurePlan, bars: bool) -> Vec<PanelChart> {
+fn measures(figure: &FigurePlan, name: &str, bars: bool) -> Vec<PanelChart> {
     let file = &figure.figure.file;
     let unit = unit_factor(&file.plot.unit).unwrap_or(1.0);
-    let name = file.plot.measure.as_deref().unwrap_or_default();
     let Some(measure) = file.measure.iter().position(|m| m.name == name) else { return Vec::new() };
     // Without a sweep, bars stand for panels and share one picture.
     let over_panels = bars && file.sweep.is_none();
@@ -101,31 +125,46 @@ fn measures(figure: &FigurePlan, bars: bool) -> Vec<PanelChart> {
     let groups: Vec<Option<usize>> =
         if over_panels { vec![None] } else { (0..figure.panels.len()).map(Some).collect() };
     for group in groups {
-        let mut curves = Vec::new();
+        let (mut curves, mut bands) = (Vec::new(), Vec::new());
         for series in 0..file.series.len() {
             let points =
                 figure.points.iter().filter(|p| p.series == series && group.is_none_or(|g| g == p.panel));
             let mut curve = named(figure, series, Vec::new(), true);
             for point in points {
                 let Some(estimate) = figure.estimate(point, measure) else { continue };
-                let x = if over_panels { point.panel } else { point.x };
-                curve.points.push((x as f64, estimate.mean / unit));
+                let x = if over_panels { point.panel } else { point.x } as f64;
+                bands.extend(
+                    bands::bands(figure, point, name, x, unit).into_iter().map(|band| (series, band)),
+                );
+                curve.points.push((x, estimate.mean / unit));
                 curve.errors.push(estimate.ci95.unwrap_or(0.0) / unit);
             }
             curves.push(curve);
         }
-        if let Some(group) = group.filter(|_| !bars) {
+        if bars {
+            let count = curves.len();
+            for (series, band) in &mut bands {
+                band.x += Chart::bar(*series, count);
+            }
+        } else if let Some(group) = group {
             curves.extend(published(figure, name, group));
         }
         let names = figure.panels.iter().map(|p| p.name.clone()).collect();
         charts.push(PanelChart {
-            title: group.map(|g| figure.panels[g].name.clone()).unwrap_or_default(),
+            title: title(group.map_or("", |group| &figure.panels[group].name), name, !file.plot.also.is_empty()),
             curves,
             categories: if over_panels { names } else { figure.xs.clone() },
             bars,
+            bands: bands.into_iter().map(|(_, band)| band).collect(),
         });
     }
     charts
+}
+
+/// Title of a picture: its panel, and its measure where pictures of several stand side by side.
+fn title(panel: &str, measure: &str, several: bool) -> String {
+    let parts = [panel, if several { measure } else { "" }];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 /// One picture a panel and curve, a bar for each of several measures at every value of the sweep.
@@ -156,6 +195,7 @@ fn beside_each_other(figure: &FigurePlan) -> Vec<PanelChart> {
                 curves: file.plot.measures.iter().enumerate().map(bars).collect(),
                 categories: figure.xs.clone(),
                 bars: true,
+                bands: Vec::new(),
             });
         }
     }
@@ -174,10 +214,10 @@ fn published(figure: &FigurePlan, measure: &str, panel: usize) -> Vec<Curve> {
         let at = |text: String| figure.xs.iter().position(|x| *x == text);
         let points = sweep.values.iter().zip(&of.values);
         Some(Curve {
-            name: format!("{} (in the paper)", of.series),
+            name: format!("{} (published)", of.series),
             points: points.filter_map(|(x, y)| Some((at(plain(x))? as f64, *y))).collect(),
             errors: Vec::new(),
-            look: Look { published: true, ..look(&file.series, series, true) },
+            look: Look { stroke: Stroke::Published, ..look(&file.series, series, true) },
         })
     };
     file.published.iter().filter(here).filter_map(curve).collect()
@@ -236,8 +276,8 @@ mod tests {
     fn a_curve_has_the_colour_of_its_scheme_on_every_page() {
         let text = r#"
             series = [
-                { name = "Ours", variant = "published", scheme = "laps-published" },
-                { name = "Ours", variant = "repaired", scheme = "laps" },
+                { name = "Ours", variant = "as printed", scheme = "laps-published" },
+                { name = "Ours", variant = "ours", scheme = "laps" },
                 { name = "UDMP" },
                 { name = "hash", scheme = "study-ecmp" },
             ]
@@ -249,7 +289,7 @@ mod tests {
             [0, 1, 2, 3].map(|series| look(series).colour),
             ["laps", "laps", "udmp", "ecmp"].map(elsewhere)
         );
-        assert!(look(0).dashed && !look(1).dashed);
+        assert_eq!([look(0).stroke, look(1).stroke], [Stroke::Dashed, Stroke::Solid]);
     }
 
     #[test]
@@ -287,7 +327,7 @@ mod tests {
         let curve = &published(&plan, "m", 1)[0];
         assert_eq!(
             (curve.name.as_str(), &curve.points[..]),
-            ("B (in the paper)", &[(0.0, 5.0), (1.0, 7.0)][..])
+            ("B (published)", &[(0.0, 5.0), (1.0, 7.0)][..])
         );
         // One value a point of the sweep, and curves that exist.
         let wrong = |figure: &Figure| check("p", &BTreeMap::new(), figure).unwrap_err().to_string();

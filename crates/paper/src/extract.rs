@@ -87,6 +87,7 @@ fn values(of: Of, which: &Which<'_>, run: &RunResult) -> Option<Vec<f64>> {
     let total = |value: u64| Some(vec![value as f64]);
     match of {
         Of::Fct => per_flow(|flow| Some(flow.fct_ps()? as f64 / 1e3)),
+        Of::AckedFct => per_flow(|flow| Some(flow.acked_fct_ps()? as f64 / 1e3)),
         Of::Throughput => per_flow(FlowRecord::goodput_bps),
         Of::Slowdown => per_flow(FlowRecord::slowdown),
         Of::HostThroughput => host_throughput(flows()).map(|rate| vec![rate]),

@@ -1,16 +1,16 @@
-//! How every published figure stands, of the results that are recorded beside the papers. Documents show it.
+//! The standing of every published figure, by the results that are recorded beside the papers. Documents show it.
 
 use std::collections::BTreeMap;
 
 use crate::catalogue::{Catalogue, Paper};
 use crate::error::PaperError;
-use crate::model::Shown;
+use crate::model::{Shown, Variant};
 use crate::record::Record;
 use crate::standing::{Judgement, Standing, judgement};
 
-/// How a row is counted.
+/// State of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum RowState {
     /// It has been run, and this came of it.
     Stands(Standing),
     /// Nothing here repeats it.
@@ -19,18 +19,18 @@ pub enum State {
     NotRun,
 }
 
-impl State {
+impl RowState {
     /// As tables write it.
     pub fn word(self) -> &'static str {
         match self {
-            State::Stands(standing) => standing.word(),
-            State::NoCounterpart => "no counterpart",
-            State::NotRun => "not run",
+            RowState::Stands(standing) => standing.word(),
+            RowState::NoCounterpart => "no counterpart",
+            RowState::NotRun => "not run",
         }
     }
 
-    fn all() -> impl Iterator<Item = State> {
-        Standing::ALL.into_iter().map(State::Stands).chain([State::NoCounterpart, State::NotRun])
+    fn all() -> impl Iterator<Item = RowState> {
+        Standing::ALL.into_iter().map(RowState::Stands).chain([RowState::NoCounterpart, RowState::NotRun])
     }
 }
 
@@ -44,7 +44,7 @@ pub struct Row {
     /// What it shows.
     pub what: String,
     /// How it stands.
-    pub state: State,
+    pub state: RowState,
     /// The options with which the program ran it, one of ours after the other; empty if it did not.
     pub options: Vec<String>,
     /// Published numbers and ours, and the one reason if it is not reproduced.
@@ -67,11 +67,11 @@ pub fn rows(catalogue: &Catalogue) -> Result<Vec<Row>, PaperError> {
 
 fn row(paper: &Paper, record: &Record, shown: &Shown) -> Row {
     let found: Vec<_> = shown.figures.iter().filter_map(|id| record.figures.get_key_value(id)).collect();
-    let judged = judgement(found.iter().flat_map(|(_, figure)| &figure.claims), paper.file.judged);
+    let judged = judgement(found.iter().flat_map(|(_, figure)| &figure.claims), paper.file.judged.as_ref());
     let (state, grounds) = match &judged {
-        _ if !shown.no_counterpart.is_empty() => (State::NoCounterpart, shown.no_counterpart.clone()),
-        Some(judged) => (State::Stands(judged.standing), grounds(judged)),
-        None => (State::NotRun, "No claim of the paper has been recorded.".to_owned()),
+        _ if !shown.no_counterpart.is_empty() => (RowState::NoCounterpart, shown.no_counterpart.clone()),
+        Some(judged) => (RowState::Stands(judged.standing), grounds(judged)),
+        None => (RowState::NotRun, "No claim of the paper has been recorded.".to_owned()),
     };
     let options =
         found.iter().map(|(id, figure)| format!("--figure {id} --{} --seeds {}", figure.size, figure.seeds));
@@ -85,7 +85,7 @@ fn row(paper: &Paper, record: &Record, shown: &Shown) -> Row {
     }
 }
 
-/// How many claims hold, and one with its numbers: of those that do not hold the first, which decides.
+/// The count of claims by state, and the claim that decides with its numbers.
 fn grounds(judged: &Judgement<'_>) -> String {
     let claim = judged.decisive();
     let numbers = format!("{}: published {}, ours {}", claim.claim, claim.published, claim.measured);
@@ -95,8 +95,8 @@ fn grounds(judged: &Judgement<'_>) -> String {
 
 /// Markdown: how many rows stand how, with the name of each, a line a paper. `page` is where [`figures_text`] is.
 pub fn overview_text(catalogue: &Catalogue, rows: &[Row], page: &str) -> Result<String, PaperError> {
-    let states: Vec<State> =
-        State::all().filter(|state| rows.iter().any(|row| row.state == *state)).collect();
+    let states: Vec<RowState> =
+        RowState::all().filter(|state| rows.iter().any(|row| row.state == *state)).collect();
     let mut text = format!(
         "| | {} |\n|---|{}\n",
         states.iter().map(|state| capital(state.word())).collect::<Vec<_>>().join(" | "),
@@ -112,7 +112,7 @@ pub fn overview_text(catalogue: &Catalogue, rows: &[Row], page: &str) -> Result<
         }
         text.push_str(" |\n");
     }
-    let count = |state: &State| rows.iter().filter(|row| row.state == *state).count().to_string();
+    let count = |state: &RowState| rows.iter().filter(|row| row.state == *state).count().to_string();
     let counts: Vec<String> = states.iter().map(count).collect();
     text.push_str(&format!("| **of {}** | {} |\n", rows.len(), counts.join(" | ")));
     Ok(text)
@@ -124,7 +124,11 @@ pub fn figures_text(catalogue: &Catalogue, rows: &[Row]) -> Result<String, Paper
     for (paper, rows) in by_paper(rows) {
         let heading = heading(catalogue, paper)?;
         text.push_str(&format!("\n### {heading}\n\n[Results and reasons]({paper}-results.md). "));
-        text.push_str(&format!("`pathweave paper {paper}` with the options of a row repeats it.\n\n"));
+        let file = catalogue.paper(paper)?.file;
+        let judged = file.judged.as_ref().map_or(Variant::AS_PRINTED, Variant::name);
+        text.push_str(&format!(
+            "`pathweave paper {paper}` with the options of a row repeats it. Judged is the variant \"{judged}\".\n\n"
+        ));
         text.push_str("| Published | Shows | State | Options | Result |\n|---|---|---|---|---|\n");
         for row in rows {
             let options: Vec<String> = row.options.iter().map(|options| format!("`{options}`")).collect();
@@ -175,32 +179,36 @@ pub(crate) fn verdict_text<'a>(standings: impl IntoIterator<Item = Standing> + '
 mod tests {
     use super::*;
     use crate::record::Recorded;
+    use crate::state::State;
 
-    fn claim(agrees: bool, why: &str) -> Recorded {
+    fn claim(state: State, why: &str) -> Recorded {
         Recorded {
             claim: "Faster than the others".to_owned(),
             published: "20 %".to_owned(),
             measured: "12 %".to_owned(),
-            agrees,
+            state,
             why: why.to_owned(),
             ..Recorded::default()
         }
     }
 
     #[test]
-    fn a_row_says_what_decided_and_why() {
-        let claims = [claim(true, ""), claim(false, "there is one path")];
+    fn a_row_has_the_claim_that_decided_and_its_reason() {
+        let claims = [claim(State::Agrees, ""), claim(State::FallsShort, "there is one path")];
         let judged = judgement(&claims, None).unwrap();
-        let text =
-            "1 of 2 claims hold. Faster than the others: published 20 %, ours 12 %. Why: there is one path.";
+        let text = "1 of 2 claims agree, 1 falls short. Faster than the others: published 20 %, ours 12 %. Why: there \
+                    is one path.";
         assert_eq!(grounds(&judged), text);
         let judged = judgement(&claims[..1], None).unwrap();
-        assert_eq!(grounds(&judged), "The claim holds. Faster than the others: published 20 %, ours 12 %.");
+        assert_eq!(
+            grounds(&judged),
+            "1 of 1 claim agrees. Faster than the others: published 20 %, ours 12 %."
+        );
     }
 
     #[test]
     fn a_paper_is_the_sum_of_its_figures() {
-        let standings = [Standing::Refuted, Standing::Reproduced, Standing::Refuted];
-        assert_eq!(verdict_text(standings), "Of 3 figures and tables 1 reproduced, 2 refuted.");
+        let standings = [Standing::FallsShort, Standing::Agrees, Standing::FallsShort];
+        assert_eq!(verdict_text(standings), "Of 3 figures and tables 1 agrees, 2 falls short.");
     }
 }

@@ -2,6 +2,7 @@
 //! what to draw. This crate plans the runs, takes from each what its figures need, judges the claims and writes the
 //! pages; whoever uses it executes the runs.
 
+mod bands;
 mod catalogue;
 mod chart;
 mod check;
@@ -14,6 +15,7 @@ mod heat;
 mod kept;
 mod maps;
 pub mod model;
+mod overview;
 mod page;
 mod picture;
 mod pixels;
@@ -23,6 +25,7 @@ mod rivals;
 mod scores;
 mod select;
 mod standing;
+mod state;
 mod table;
 mod testbed;
 #[cfg(test)]
@@ -30,15 +33,17 @@ mod testing;
 mod write;
 
 pub use catalogue::{Catalogue, Figure, Paper};
-pub use claims::{Detail, Verdict, verdicts};
+pub use claims::{Detail, Verdict, Weight, verdicts};
 pub use error::PaperError;
 pub use extract::{Observed, observe, statistic};
-pub use figures::{Row, State, figures_text, overview_text, rows};
+pub use figures::{Row, RowState, figures_text, overview_text, rows};
 pub use kept::KeptRuns;
+pub use overview::overview_html;
 pub use plan::{FigurePlan, Look, Plan, Point, Run};
 pub use record::{Record, Recorded, RecordedFigure};
 pub use scores::scores_text;
-pub use select::{Selection, Size};
+pub use select::{Extent, Selection, Size};
 pub use standing::{Judgement, Standing, judgement};
+pub use state::State;
 pub use table::{claims_text, rankings_text};
 pub use write::{Destination, Settings, json};

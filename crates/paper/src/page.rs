@@ -8,8 +8,9 @@ use crate::maps;
 use crate::model::{PlotKind, Variant};
 use crate::plan::{FigurePlan, Plan};
 use crate::record::Recorded;
-use crate::select::Size;
+use crate::select::{Extent, Size};
 use crate::standing::{Standing, judgement};
+use crate::state::State;
 use crate::table::{quantity, ranking};
 use crate::write::{Settings, stem};
 
@@ -36,24 +37,16 @@ pub(crate) fn html(
 ) -> String {
     let file = &plan.paper.file;
     let mut body = format!("<h1>{}</h1>\n<p>{}</p>\n", escape(&file.title), escape(&file.citation));
-    body.push_str(&standings(plan, verdicts));
-    for note in &file.notes {
-        body.push_str(&format!("<p>{}</p>\n", escape(note)));
-    }
     if settings.partial {
         body.push_str("<p class=\"no\">Interrupted: what is missing says nothing about the schemes.</p>\n");
     }
-    body.push_str(&setting(plan, settings));
-    let agree = verdicts.iter().filter(|v| v.agrees).count();
-    body.push_str(&format!(
-        "<h2>Claims</h2>\n<p>{agree} of {} comparisons agree. Intervals are 95 % confidence intervals of the mean over \
-         seeds; in brackets the range over seeds, panels and sweep values.</p>\n",
-        verdicts.len()
-    ));
-    body.push_str(&claims(&verdicts.iter().collect::<Vec<_>>(), true));
+    body.push_str(&standings(plan, verdicts));
     for (figure, picture) in plan.figures.iter().zip(pictures) {
         body.push_str(&section(figure, verdicts, picture.as_deref()));
     }
+    body.push_str(&every_claim(verdicts));
+    body.push_str(&notes(plan));
+    body.push_str(&setting(plan, settings));
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width\"><title>{}</title><style>{STYLE}{}</style></head>\n<body>\n{body}</body></html>\n",
@@ -62,18 +55,64 @@ pub(crate) fn html(
     )
 }
 
-/// How each figure stands that the publication claims something of, and the one reason where it is not reproduced.
+/// Every claim in one table, folded: each figure has its own above.
+fn every_claim(verdicts: &[Verdict]) -> String {
+    if verdicts.is_empty() {
+        return String::new();
+    }
+    let of = |state| verdicts.iter().filter(|verdict| verdict.state == state).count();
+    let counts: Vec<String> = State::ALL
+        .into_iter()
+        .filter(|state| of(*state) > 0)
+        .map(|state| format!("{} {}", of(state), state.word()))
+        .collect();
+    format!(
+        "<h2>Claims</h2>\n<p>{} comparisons: {}. Intervals are 95 % confidence intervals of the mean over seeds; in brackets \
+         the range over seeds, panels and sweep values.</p>\n<details><summary>All claims</summary>{}</details>\n",
+        verdicts.len(),
+        counts.join(", "),
+        claims(&verdicts.iter().collect::<Vec<_>>(), true)
+    )
+}
+
+/// Variants, readings and remarks.
+fn notes(plan: &Plan) -> String {
+    let file = &plan.paper.file;
+    let mut text = String::new();
+    for reading in &file.reading {
+        text.push_str(&format!(
+            "<li><strong>{}</strong>: {}</li>\n",
+            escape(&reading.name),
+            escape(&reading.source)
+        ));
+    }
+    if !text.is_empty() {
+        text = format!("<h2>Readings</h2>\n<ul>\n{text}</ul>\n");
+    }
+    if !file.notes.is_empty() {
+        text.push_str("<h2>Notes</h2>\n");
+    }
+    for note in &file.notes {
+        text.push_str(&format!("<p>{}</p>\n", escape(note)));
+    }
+    text
+}
+
+/// Standing of each figure that the publication claims something of, with the claim that decides. None of a part of a figure.
 fn standings(plan: &Plan, verdicts: &[Verdict]) -> String {
+    if plan.extent == Extent::Part {
+        return "<p>A part of the figures ran alone, which gives no verdict.</p>\n".to_owned();
+    }
     let (mut rows, mut all) = (String::new(), Vec::new());
-    let variant = plan.paper.file.judged;
+    let variant = plan.paper.file.judged.as_ref();
     for figure in &plan.figures {
         let id = &figure.figure.id;
         let claims: Vec<Recorded> = verdicts.iter().filter(|v| v.figure == *id).map(Recorded::from).collect();
         let Some(judged) = judgement(&claims, variant) else { continue };
         let class = match judged.standing {
-            Standing::Reproduced => "yes",
-            Standing::Refuted => "no",
-            Standing::InPart | Standing::Undecided => "open",
+            Standing::Agrees | Standing::Exceeds => "yes",
+            Standing::FallsShort | Standing::Contradicts => "no",
+            Standing::InPart | Standing::Undecided | Standing::Fitted => "open",
         };
         rows.push_str(&format!(
             "<tr><td><a href=\"#{}\">{}</a></td><td>{}</td><td class=\"{class}\">{}</td><td>{}</td><td>{}</td></tr>\n",
@@ -89,21 +128,19 @@ fn standings(plan: &Plan, verdicts: &[Verdict]) -> String {
     if rows.is_empty() {
         return rows;
     }
+    let judged = match variant.map_or(Variant::AS_PRINTED, Variant::name) {
+        Variant::MEASURED => "Judged here is what was measured; what was simulated is below, too.".to_owned(),
+        name => format!("Judged here is the variant \"{name}\" where there are several; all are below."),
+    };
     format!(
-        "<h2>Verdict</h2>\n<p><strong>{}</strong></p>\n<table><tr><th>Figure</th><th>Shows</th><th>Verdict</th>\
-         <th>Claims</th><th>Why not</th></tr>\n{rows}</table>\n<p class=\"note\">Reproduced: every claim of the paper \
-         holds. In part: some hold. Refuted: none holds. Undecided: claims decide that cannot be told, because an interval \
-         reaches across the limit or the runs are shorter than the claim needs. {} Bars of this project and other readings \
-         of a claim do not count.</p>\n",
-        verdict_text(all),
-        match variant.unwrap_or(Variant::Repaired) {
-            Variant::Measured | Variant::Simulated =>
-                "Judged here is what was measured; what was simulated is below, too.".to_owned(),
-            one => format!(
-                "Where a scheme runs as printed and repaired, the {} one is judged here; both are below.",
-                one.name()
-            ),
-        },
+        "<h2>Verdict</h2>\n<p><strong>{}</strong> {judged}</p>\n<table><tr><th>Figure</th><th>Shows</th><th>Verdict</th>\
+         <th>Claims</th><th>Decided by</th></tr>\n{rows}</table>\n<details><summary>What the words mean</summary><p>A claim \
+         agrees if the number is the published one within the tolerance, exceeds if the effect is larger, falls short if it is \
+         smaller or a bound is missed, contradicts if there is none or the opposite one, and is undecided where the confidence \
+         interval reaches across a limit. A figure agrees if every claim does, exceeds if some exceed and the others agree, is \
+         reproduced in part if some do neither; fitted if something was fitted to it, which reproduces nothing. Bars of this \
+         project and other readings of a claim do not count.</p></details>\n",
+        verdict_text(all)
     )
 }
 
@@ -203,7 +240,7 @@ fn rankings(figure: &FigurePlan) -> String {
 
 fn claims(verdicts: &[&Verdict], with_figure: bool) -> String {
     let mut text = "<table class=\"claims\"><tr>".to_owned();
-    let heads = ["Figure", "Claim", "Published", "Variant", "Ours", "Agrees", "Remarks"];
+    let heads = ["Figure", "Claim", "Published", "Variant", "Measured here", "State", "Remarks"];
     for head in heads.iter().skip(usize::from(!with_figure)) {
         text.push_str(&format!("<th>{head}</th>"));
     }
@@ -214,11 +251,12 @@ fn claims(verdicts: &[&Verdict], with_figure: bool) -> String {
             let (stem, id) = (stem(&verdict.figure), escape(&verdict.figure));
             text.push_str(&format!("<td><a href=\"#{stem}\">{id}</a></td>"));
         }
-        let (class, word) = match (verdict.agrees, verdict.detail.undecided) {
-            (true, _) => ("yes", "yes"),
-            (false, true) => ("open", "undecided"),
-            (false, false) => ("no", "no"),
+        let class = match verdict.state {
+            State::Agrees | State::Exceeds => "yes",
+            State::FallsShort | State::Contradicts => "no",
+            State::Undecided => "open",
         };
+        let word = verdict.state.word();
         text.push_str(&format!(
             "<td>{}</td><td>{}<br><span class=\"note\">{}</span></td><td>{}</td><td>{}</td>\
              <td class=\"{class}\">{word}<br><span class=\"note\">{}</span></td><td>{}</td></tr>\n",
@@ -274,9 +312,12 @@ fn measures(figure: &FigurePlan) -> String {
         }
         text.push_str("</tr>\n");
     }
-    let variants = file.series.iter().any(|series| series.variant == Some(Variant::Published));
+    let variants = file
+        .series
+        .iter()
+        .any(|series| series.variant.as_ref().map(Variant::name) == Some(Variant::AS_PRINTED));
     let note = if variants {
-        "<p class=\"note\">(published): as printed, with the restart kick it needs to finish.</p>"
+        "<p class=\"note\">As printed: with the restart kick it needs to finish.</p>"
     } else {
         ""
     };

@@ -13,7 +13,7 @@ use crate::error::PaperError;
 use crate::extract::{Observed, observe};
 use crate::kept;
 use crate::model::{Of, Panel, Part, Series, Variant, plain};
-use crate::select::{Selection, Size};
+use crate::select::{Extent, Selection, Size};
 
 /// A point of a figure: one bar, or one point of a curve.
 #[derive(Clone, Debug)]
@@ -84,6 +84,8 @@ pub struct Plan {
     pub paper: Paper,
     /// How large the runs are.
     pub size: Size,
+    /// Extent of the figures.
+    pub extent: Extent,
     /// The figures, in order.
     pub figures: Vec<FigurePlan>,
     /// What has to run.
@@ -118,7 +120,9 @@ impl Plan {
             check(&paper.name, &paper.file.part, figure)?;
         }
         let wanted = selection.apply(&paper, size)?;
-        let mut plan = Plan { paper, size, figures: Vec::new(), runs: Vec::new(), how: how.to_owned() };
+        let extent = selection.extent();
+        let mut plan =
+            Plan { paper, size, extent, figures: Vec::new(), runs: Vec::new(), how: how.to_owned() };
         let mut known = BTreeMap::new();
         for figure in wanted {
             plan.add(figure, seeds, &mut known)?;
@@ -167,7 +171,8 @@ impl Plan {
                         let identity = loaded
                             .identity()
                             .map_err(|findings| PaperError::Scenario { label: label.clone(), findings })?;
-                        let measured = series.variant == Some(Variant::Measured);
+                        let variant = series.variant.as_ref().map(Variant::name);
+                        let measured = variant == Some(Variant::MEASURED);
                         let key = match measured {
                             true => kept::key(&format!("{identity}\nmeasured: {}", self.how)),
                             false => kept::key(&identity),
@@ -336,7 +341,7 @@ fn at_rest(figure: &Figure, series: &Series) -> Observed {
 impl Series {
     /// Its name with the variant.
     pub fn label(&self) -> String {
-        match self.variant {
+        match &self.variant {
             None => self.name.clone(),
             Some(variant) => format!("{} ({})", self.name, variant.name()),
         }

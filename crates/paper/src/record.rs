@@ -1,4 +1,4 @@
-//! What came out for each figure of a paper, as a file beside it: `results.json`. The table of all figures is made of it.
+//! Results of each figure of a paper, as a file beside it: `results.json`. The table of all figures is made of it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,9 +8,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{Paper, RECORD_FILE};
-use crate::claims::Verdict;
-use crate::error::PaperError;
+use crate::claims::{Verdict, Weight, explained};
+use crate::error::{PaperError, unknown};
+use crate::model::Claim;
 use crate::plan::Plan;
+use crate::state::State;
+use pathweave_results::Estimate;
 
 /// What came out for the figures of a paper.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,30 +48,59 @@ pub struct Recorded {
     pub claim: String,
     /// The published number or relation.
     pub published: String,
-    /// "published" or "repaired"; empty for schemes without variants.
+    /// Name of the variant, empty for schemes without variants.
     pub variant: String,
-    /// What we measured.
+    /// What we measured, in words.
     pub measured: String,
-    /// Whether it holds, within the tolerance.
-    pub agrees: bool,
-    /// The interval holds values that agree and values that do not, or there is no number.
-    pub undecided: bool,
-    /// A bar of this project, which the publication does not state, or another reading of a claim.
-    pub aside: bool,
-    /// Why not, where that is known.
+    /// Mean over seeds, in the unit compared; none where there is no number.
+    pub mean: Option<f64>,
+    /// Half of the 95 % confidence interval of the mean; none of one seed.
+    pub ci95: Option<f64>,
+    /// State of the claim.
+    pub state: State,
+    /// Part of the claim in the standing of its figure.
+    #[serde(default, skip_serializing_if = "counts")]
+    pub weight: Weight,
+    /// The reason where it does not agree and an experiment shows one; else what keeps it undecided.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
+}
+
+impl Recorded {
+    /// State, weight and reason by `claim`, of the number that was recorded at `size`.
+    fn judge(&mut self, claim: &Claim, size: &str) {
+        self.published.clone_from(&claim.published);
+        self.weight = Weight::of(claim);
+        let Some(mean) = self.mean else { return };
+        let judged = match claim.only {
+            Some(only) if only.name() != size => {
+                (State::Undecided, format!("--{size} has another size than the claim"))
+            }
+            _ => {
+                let state = State::of(claim, Estimate { mean, ci95: self.ci95, n: 1 });
+                (state, explained(claim, state, &self.variant))
+            }
+        };
+        (self.state, self.why) = judged;
+    }
+}
+
+fn counts(weight: &Weight) -> bool {
+    *weight == Weight::Counts
 }
 
 impl From<&Verdict> for Recorded {
     fn from(verdict: &Verdict) -> Self {
+        let estimate = verdict.detail.estimate;
         Recorded {
             claim: verdict.claim.clone(),
             published: verdict.published.clone(),
             variant: verdict.variant.clone(),
             measured: verdict.measured.clone(),
-            agrees: verdict.agrees,
-            undecided: verdict.detail.undecided,
-            aside: verdict.detail.aside,
+            mean: estimate.map(|estimate| estimate.mean),
+            ci95: estimate.and_then(|estimate| estimate.ci95),
+            state: verdict.state,
+            weight: verdict.detail.weight,
             why: verdict.why.clone(),
         }
     }
@@ -111,6 +143,28 @@ impl Record {
         self
     }
 
+    /// The record by the claims of `paper` as they are now: states and reasons follow from the recorded numbers.
+    ///
+    /// # Errors
+    /// If a claim or a figure is no longer the paper's, and has to be recorded anew.
+    pub fn judged_again(mut self, paper: &Paper) -> Result<Self, PaperError> {
+        for (id, recorded) in &mut self.figures {
+            let file = &paper.figure(id)?.file;
+            for one in &mut recorded.claims {
+                let texts = file.claim.iter().map(|claim| claim.text.as_str());
+                let claim = file.claim.iter().find(|claim| claim.text == one.claim).ok_or_else(|| {
+                    unknown(
+                        &format!("claim of figure {id} of {}, record it anew:", paper.name),
+                        &one.claim,
+                        texts,
+                    )
+                })?;
+                one.judge(claim, &recorded.size);
+            }
+        }
+        Ok(self)
+    }
+
     /// Writes it.
     ///
     /// # Errors
@@ -150,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        let claims = vec![Recorded { claim: "c".to_owned(), undecided: true, ..Recorded::default() }];
+        let claims = vec![Recorded { claim: "c".to_owned(), mean: Some(0.1), ..Recorded::default() }];
         let figure =
             RecordedFigure { size: "full".to_owned(), seeds: 3, claims, ..RecordedFigure::default() };
         let record = Record { figures: BTreeMap::from([("1".to_owned(), figure)]) };

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::claims::{holds, room};
 use crate::model::Claim;
 use crate::plan::FigurePlan;
+use crate::state::{holds, room};
 
 /// Curves that are not the claim's, by name.
 pub(crate) fn others<'a>(figure: &'a FigurePlan, claim: &Claim) -> Vec<&'a str> {

@@ -48,7 +48,21 @@ pub struct Selection {
     pub series: Vec<String>,
 }
 
+/// Extent of what is selected in its figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Figures with all their panels and curves.
+    Whole,
+    /// Some panels or curves alone, of which no verdict follows.
+    Part,
+}
+
 impl Selection {
+    /// Extent of the figures that are left.
+    pub(crate) fn extent(&self) -> Extent {
+        if self.panels.is_empty() && self.series.is_empty() { Extent::Whole } else { Extent::Part }
+    }
+
     /// The figures that are left, with their panels, curves and the claims about these. Unknown names are errors.
     pub(crate) fn apply(&self, paper: &Paper, size: Size) -> Result<Vec<Figure>, PaperError> {
         let mut figures = match &self.figure {

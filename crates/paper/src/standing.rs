@@ -1,111 +1,135 @@
-//! Whether a figure was reproduced: what its claims come to together.
+//! Standing of a figure: what its claims come to together.
 
+use crate::claims::Weight;
 use crate::model::Variant;
 use crate::record::Recorded;
+use crate::state::State;
 
-/// How a figure of a publication stands.
+/// Standing of a figure of a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// Every claim holds.
-    Reproduced,
-    /// Some claims hold and some do not.
+    /// Every claim agrees.
+    Agrees,
+    /// Every claim agrees or exceeds what is published, one of them at least exceeds it.
+    Exceeds,
+    /// Some claims agree or exceed, and others do not.
     InPart,
-    /// No claim holds.
-    Refuted,
-    /// Claims whose interval reaches across their limit decide which of the others it is.
+    /// No claim agrees; none contradicts.
+    FallsShort,
+    /// No claim agrees, and one at least contradicts.
+    Contradicts,
+    /// Claims that are undecided decide which of the others it is.
     Undecided,
+    /// Something was fitted to every claim.
+    Fitted,
 }
 
 impl Standing {
-    /// All there are, in the order of tables.
-    pub const ALL: [Standing; 4] =
-        [Standing::Reproduced, Standing::InPart, Standing::Refuted, Standing::Undecided];
+    /// All standings, in the order of tables.
+    pub const ALL: [Standing; 7] = [
+        Standing::Agrees,
+        Standing::Exceeds,
+        Standing::InPart,
+        Standing::FallsShort,
+        Standing::Contradicts,
+        Standing::Undecided,
+        Standing::Fitted,
+    ];
 
     /// As pages write it.
     pub fn word(self) -> &'static str {
         match self {
-            Standing::Reproduced => "reproduced",
+            Standing::Agrees => "agrees",
+            Standing::Exceeds => "exceeds",
             Standing::InPart => "in part",
-            Standing::Refuted => "refuted",
+            Standing::FallsShort => "falls short",
+            Standing::Contradicts => "contradicts",
             Standing::Undecided => "undecided",
+            Standing::Fitted => "fitted",
         }
     }
 }
 
-/// How a figure stands, and what decides it.
+/// Standing of a figure, and its claims by state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement<'a> {
     /// All claims together.
     pub standing: Standing,
-    /// Claims that hold, and whose interval does not reach across their limit.
-    pub held: Vec<&'a Recorded>,
-    /// Claims that do not hold, likewise.
-    pub failed: Vec<&'a Recorded>,
-    /// Claims that are undecided.
-    pub open: Vec<&'a Recorded>,
+    /// The claims that count, in the order of the figure; those that something was fitted to, if there are no others.
+    pub claims: Vec<&'a Recorded>,
 }
 
 /// Puts the claims of a figure together. Bars of this project and other readings do not count, nor does a variant where the same
-/// claim is judged of the one called for; unless said, of the repaired one. `None` if nothing is left: the publication claims
+/// claim is judged of the one called for, or else of the one as printed. `None` if nothing is left: the publication claims
 /// nothing of this figure.
 pub fn judgement<'a>(
     claims: impl IntoIterator<Item = &'a Recorded>,
-    variant: Option<Variant>,
+    variant: Option<&Variant>,
 ) -> Option<Judgement<'a>> {
-    let variant = variant.unwrap_or(Variant::Repaired).name();
-    let claims: Vec<&Recorded> = claims.into_iter().filter(|claim| !claim.aside).collect();
-    let better =
-        |claim: &Recorded| claims.iter().any(|other| other.variant == variant && other.claim == claim.claim);
-    let (mut held, mut failed, mut open) = (Vec::new(), Vec::new(), Vec::new());
-    for &claim in claims.iter().filter(|claim| claim.variant == variant || !better(claim)) {
-        let place = match (claim.undecided, claim.agrees) {
-            (true, _) => &mut open,
-            (false, true) => &mut held,
-            (false, false) => &mut failed,
-        };
-        place.push(claim);
+    let called_for = [variant.map_or(Variant::AS_PRINTED, Variant::name), Variant::AS_PRINTED];
+    let claims: Vec<&Recorded> = claims.into_iter().filter(|claim| claim.weight != Weight::Aside).collect();
+    let judged = claims.iter().copied().filter(|claim| {
+        let has =
+            |variant: &&str| claims.iter().any(|one| one.claim == claim.claim && one.variant == *variant);
+        called_for.iter().find(|variant| has(variant)).is_none_or(|variant| claim.variant == *variant)
+    });
+    let (counting, fitted): (Vec<&Recorded>, Vec<&Recorded>) =
+        judged.partition(|claim| claim.weight == Weight::Counts);
+    if counting.is_empty() {
+        return (!fitted.is_empty()).then_some(Judgement { standing: Standing::Fitted, claims: fitted });
     }
-    let standing = match (held.len(), failed.len(), open.len()) {
-        (0, 0, 0) => return None,
-        (1.., 1.., _) => Standing::InPart,
-        (_, _, 1..) => Standing::Undecided,
-        (_, 0, 0) => Standing::Reproduced,
-        (0, _, 0) => Standing::Refuted,
+    let any = |state| counting.iter().any(|claim| claim.state == state);
+    let held = any(State::Agrees) || any(State::Exceeds);
+    let failed = any(State::FallsShort) || any(State::Contradicts);
+    let standing = match (held, failed, any(State::Undecided)) {
+        (true, true, _) => Standing::InPart,
+        (_, _, true) => Standing::Undecided,
+        (true, false, false) if any(State::Exceeds) => Standing::Exceeds,
+        (true, false, false) => Standing::Agrees,
+        (false, _, false) if any(State::Contradicts) => Standing::Contradicts,
+        (false, _, false) => Standing::FallsShort,
     };
-    Some(Judgement { standing, held, failed, open })
+    Some(Judgement { standing, claims: counting })
 }
 
-impl<'a> Judgement<'a> {
-    /// "2 of 5 claims hold, 1 is undecided".
+impl Judgement<'_> {
+    /// "2 of 5 claims agree, 1 exceeds, 1 falls short, 1 is undecided".
     pub fn count(&self) -> String {
-        let (held, open) = (self.held.len(), self.open.len());
-        let all = held + self.failed.len() + open;
-        let mut text = match (all, held, open) {
-            (1, 1, _) => return "the claim holds".to_owned(),
-            (1, _, 1) => return "the claim is undecided".to_owned(),
-            (1, _, _) => return "the claim does not hold".to_owned(),
-            _ => format!("{held} of {all} claims hold"),
-        };
-        if open > 0 {
-            text.push_str(&format!(", {open} {} undecided", if open == 1 { "is" } else { "are" }));
+        if self.standing == Standing::Fitted {
+            return "What it shows was fitted to it".to_owned();
         }
-        text
+        let of = |state| self.claims.iter().filter(|claim| claim.state == state).count();
+        let all = self.claims.len();
+        let words = if all == 1 { "claim agrees" } else { "claims agree" };
+        let mut parts = vec![format!("{} of {all} {words}", of(State::Agrees))];
+        for state in State::ALL.into_iter().skip(1).filter(|state| of(*state) > 0) {
+            let word = match (of(state), state) {
+                (1, State::Undecided) => "is undecided",
+                (_, State::Undecided) => "are undecided",
+                (1, state) => state.word(),
+                (_, State::Exceeds) => "exceed",
+                (_, State::FallsShort) => "fall short",
+                (_, _) => "contradict",
+            };
+            parts.push(format!("{} {word}", of(state)));
+        }
+        parts.join(", ")
     }
 
-    /// The claim that decides: of those that do not hold the first, else of the undecided, else of all.
-    pub fn decisive(&self) -> &'a Recorded {
-        let claims = [&self.failed, &self.open, &self.held];
-        claims.iter().find_map(|claims| claims.first()).expect("a judgement is of one claim at least")
+    /// The claim that decides: the first that contradicts, else of those that fall short, are undecided, exceed, agree.
+    pub fn decisive(&self) -> &Recorded {
+        let order = [State::Contradicts, State::FallsShort, State::Undecided, State::Exceeds, State::Agrees];
+        let first = |state| self.claims.iter().find(|claim| claim.state == state);
+        order.into_iter().find_map(first).expect("a judgement is of one claim at least")
     }
 
-    /// Why it is not reproduced, in a sentence; nothing where it is.
+    /// The claim that decides with its reason, where it does not agree; else nothing.
     pub fn reason(&self) -> String {
-        match self.standing {
-            Standing::Reproduced => String::new(),
-            _ => {
-                let claim = self.decisive();
-                format!("{}: {}", claim.claim, claim.why)
-            }
+        let claim = self.decisive();
+        match (claim.state, claim.why.as_str()) {
+            (State::Agrees, _) => String::new(),
+            (state, "") => format!("{}: {}", claim.claim, state.word()),
+            (_, why) => format!("{}: {why}", claim.claim),
         }
     }
 }
@@ -114,13 +138,12 @@ impl<'a> Judgement<'a> {
 mod tests {
     use super::*;
 
-    fn claim(name: &str, variant: &str, agrees: bool, undecided: bool) -> Recorded {
+    fn claim(name: &str, variant: &str, state: State) -> Recorded {
         Recorded {
             claim: name.to_owned(),
             variant: variant.to_owned(),
-            agrees,
-            undecided,
-            why: if agrees { "" } else { "a reason" }.to_owned(),
+            state,
+            why: if state == State::Agrees { "" } else { "a reason" }.to_owned(),
             ..Recorded::default()
         }
     }
@@ -131,50 +154,62 @@ mod tests {
 
     #[test]
     fn claims_together_make_a_standing() {
-        let (yes, no, open) =
-            (claim("y", "", true, false), claim("n", "", false, false), claim("o", "", true, true));
-        for (claims, expected) in [
-            (vec![], None),
-            (vec![yes.clone()], Some(Standing::Reproduced)),
-            (vec![no.clone()], Some(Standing::Refuted)),
-            (vec![open.clone()], Some(Standing::Undecided)),
-            (vec![yes.clone(), no.clone()], Some(Standing::InPart)),
-            (vec![yes.clone(), no.clone(), open.clone()], Some(Standing::InPart)),
-            // Whichever way the open one falls, it may be another.
-            (vec![yes.clone(), open.clone()], Some(Standing::Undecided)),
-            (vec![no.clone(), open.clone()], Some(Standing::Undecided)),
+        use State::{Agrees, Contradicts, Exceeds, FallsShort, Undecided};
+        let of = |states: &[State]| {
+            let claims: Vec<Recorded> = states.iter().map(|state| claim("c", "", *state)).collect();
+            standing(&claims)
+        };
+        for (states, expected) in [
+            (&[][..], None),
+            (&[Agrees], Some(Standing::Agrees)),
+            (&[Agrees, Exceeds], Some(Standing::Exceeds)),
+            (&[FallsShort], Some(Standing::FallsShort)),
+            (&[FallsShort, Contradicts], Some(Standing::Contradicts)),
+            (&[Undecided], Some(Standing::Undecided)),
+            (&[Exceeds, FallsShort], Some(Standing::InPart)),
+            (&[Agrees, Contradicts, Undecided], Some(Standing::InPart)),
+            // Either way the open one falls, it may be another.
+            (&[Agrees, Undecided], Some(Standing::Undecided)),
+            (&[Contradicts, Undecided], Some(Standing::Undecided)),
         ] {
-            assert_eq!(standing(&claims), expected, "{claims:?}");
+            assert_eq!(of(states), expected, "{states:?}");
         }
     }
 
     #[test]
-    fn the_repaired_scheme_stands_for_the_printed_one() {
-        let printed = claim("c", "published", false, false);
-        let claims = [printed.clone(), claim("c", "repaired", true, false)];
-        assert_eq!(standing(&claims), Some(Standing::Reproduced));
-        let judged = judgement(&claims, Some(Variant::Published)).unwrap();
-        assert_eq!(judged.standing, Standing::Refuted);
-        // Another claim's repair is none of this one's.
-        assert_eq!(standing(&[printed, claim("d", "repaired", true, false)]), Some(Standing::InPart));
+    fn the_scheme_as_printed_stands_for_the_paper() {
+        let ours = claim("c", Variant::OURS, State::Agrees);
+        let claims = [claim("c", Variant::AS_PRINTED, State::Contradicts), ours.clone()];
+        assert_eq!(standing(&claims), Some(Standing::Contradicts));
+        let judged = judgement(&claims, Some(&Variant::new(Variant::OURS))).unwrap();
+        assert_eq!(judged.standing, Standing::Agrees);
+        // A claim of which nothing was run as printed goes by what was.
+        assert_eq!(standing(&[ours]), Some(Standing::Agrees));
     }
 
     #[test]
-    fn our_own_bars_and_other_readings_do_not_count() {
-        let ours = Recorded { aside: true, ..claim("bar", "", false, false) };
-        assert_eq!(standing(std::slice::from_ref(&ours)), None);
-        assert_eq!(standing(&[ours, claim("c", "", true, false)]), Some(Standing::Reproduced));
+    fn our_own_bars_other_readings_and_fits_do_not_count() {
+        let weighed = |weight| Recorded { weight, ..claim("bar", "", State::FallsShort) };
+        let agrees = claim("c", "", State::Agrees);
+        assert_eq!(standing(&[weighed(Weight::Aside)]), None);
+        assert_eq!(standing(&[weighed(Weight::Aside), agrees.clone()]), Some(Standing::Agrees));
+        assert_eq!(standing(&[weighed(Weight::Fitted), agrees]), Some(Standing::Agrees));
+        assert_eq!(standing(&[weighed(Weight::Fitted)]), Some(Standing::Fitted));
     }
 
     #[test]
-    fn it_says_what_decided() {
-        let claims = [claim("y", "", true, false), claim("n", "", false, false), claim("o", "", true, true)];
+    fn a_judgement_has_the_claim_that_decided() {
+        let claims = [
+            claim("y", "", State::Agrees),
+            claim("n", "", State::FallsShort),
+            claim("o", "", State::Undecided),
+        ];
         let judged = judgement(&claims, None).unwrap();
-        assert_eq!(judged.count(), "1 of 3 claims hold, 1 is undecided");
+        assert_eq!(judged.count(), "1 of 3 claims agree, 1 falls short, 1 is undecided");
         assert_eq!(judged.reason(), "n: a reason");
-        assert_eq!(judgement(&claims[..1], None).unwrap().count(), "the claim holds");
-        assert_eq!(judgement(&claims[1..2], None).unwrap().count(), "the claim does not hold");
-        assert_eq!(judgement(&claims[2..], None).unwrap().count(), "the claim is undecided");
+        assert_eq!(judgement(&claims[..1], None).unwrap().count(), "1 of 1 claim agrees");
         assert!(judgement(&claims[..1], None).unwrap().reason().is_empty());
+        let bare = [Recorded { why: String::new(), ..claims[1].clone() }];
+        assert_eq!(judgement(&bare, None).unwrap().reason(), "n: falls short");
     }
 }

@@ -6,7 +6,7 @@ use crate::plan::{FigurePlan, Plan};
 use pathweave_results::Estimate;
 use pathweave_results::Quantity;
 
-/// Per claim: published, ours as published, ours repaired, whether each agrees, and why not.
+/// Claims as text: what is published, then each variant's number with its state, the rule, and the reason.
 pub fn claims_text(verdicts: &[Verdict]) -> String {
     let mut text = String::new();
     let mut figure = "";
@@ -24,9 +24,8 @@ pub fn claims_text(verdicts: &[Verdict]) -> String {
             ));
             claim = &verdict.claim;
         }
-        let who =
-            if verdict.variant.is_empty() { "ours".to_owned() } else { format!("ours, {}", verdict.variant) };
-        let word = verdict.word();
+        let who = if verdict.variant.is_empty() { "measured" } else { &verdict.variant };
+        let word = verdict.state.word();
         text.push_str(&format!("    {who:<18}  {}: {word} ({})\n", verdict.measured, verdict.detail.rule));
         if !verdict.why.is_empty() {
             text.push_str(&format!("    {:<18}  why: {}\n", "", verdict.why));
@@ -97,7 +96,7 @@ pub fn rankings_text(plan: &Plan) -> String {
 pub(crate) fn quantity(of: Of, stat: Stat) -> Quantity {
     match (of, stat) {
         (_, Stat::Jain | Stat::MaxOverMean) => Quantity::Plain,
-        (_, Stat::TimeBelow) | (Of::Fct | Of::JobTime | Of::Gaps, _) => Quantity::TimeNs,
+        (_, Stat::TimeBelow) | (Of::Fct | Of::AckedFct | Of::JobTime | Of::Gaps, _) => Quantity::TimeNs,
         (Of::Throughput | Of::HostThroughput | Of::Trace | Of::PolicyRate, _) => Quantity::RateBps,
         (Of::Queue | Of::StateBytes | Of::Held, _) => Quantity::Bytes,
         (Of::AckShare | Of::LossShare | Of::Overhead | Of::OooShare | Of::GapShare, _) => Quantity::Percent,
@@ -162,7 +161,7 @@ fn each_seed(plan: &Plan, mut row: impl FnMut(&FigurePlan, &str, &crate::extract
                     figure.figure.id.as_str(),
                     &quoted(&figure.panels[point.panel].name),
                     &quoted(&series.name),
-                    series.variant.map(Variant::name).unwrap_or_default(),
+                    series.variant.as_ref().map(Variant::name).unwrap_or_default(),
                     &quoted(&figure.xs[point.x]),
                     &seed.to_string(),
                 ];

@@ -62,7 +62,7 @@ impl Paper {
         let file = &mut self.file;
         file.title =
             format!("{}: figures of the testbed, in a lab", file.title.split(':').next().unwrap_or_default());
-        file.judged = Some(Variant::Measured);
+        file.judged = Some(Variant::new(Variant::MEASURED));
         file.notes = vec![
             format!(
                 "Measured: real traffic in a lab on one machine, with network namespaces for hosts and switches, virtual Ethernet \
@@ -84,8 +84,8 @@ fn measure(file: &mut FigureFile) {
     let is_measured =
         |series: &&Series| series.scheme.as_ref().is_some_and(|scheme| schemes.contains(scheme));
     let twice = |series: &Series| {
-        [Variant::Measured, Variant::Simulated].map(|variant| {
-            let mut series = Series { variant: Some(variant), ..series.clone() };
+        [Variant::MEASURED, Variant::SIMULATED].map(|variant| {
+            let mut series = Series { variant: Some(Variant::new(variant)), ..series.clone() };
             series.set.extend(set.clone());
             series
         })
@@ -113,8 +113,8 @@ mod tests {
             section = "s"
             scenario = "s.toml"
             series = [
-                { name = "A", variant = "repaired", scheme = "udmp" },
-                { name = "A", variant = "published", scheme = "udmp-published" },
+                { name = "A", variant = "ours", scheme = "udmp" },
+                { name = "A", variant = "as printed", scheme = "udmp-published" },
                 { name = "B", scheme = "mprdma" },
             ]
             plot = { kind = "lines", measure = "m" }

@@ -108,7 +108,8 @@ pub use scheme::{
 };
 pub use schemes::{SchemeInfo, find_scheme, schemes};
 pub use service::{
-    Announce, DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, RttSource, Service, Slows,
+    Announce, DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, RttSource, Service,
+    SharedReceiveConfig, Slows,
 };
 pub use shared::{Member, Shared};
 pub use split::{Split, SplitConfig};

@@ -113,7 +113,11 @@ mod tests {
 
     #[test]
     fn a_low_mark_above_the_high_one_is_refused() {
-        let selective = Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: Some(4_096) };
+        let selective = Recovery::SelectiveRepeat {
+            reorder_packets: 0,
+            window_packets: Some(4_096),
+            sender_window_packets: None,
+        };
         let of = |low, high| {
             let report = ReportPolicy {
                 low: Bytes::from_kb(low),

@@ -93,6 +93,13 @@ impl Scheme {
         }
         if let Some(window_packets) = self.recovery.window_packets() {
             check(window_packets > 0, "recovery.window_packets", window_packets, "at least 1")?;
+            let sent = self.recovery.sender_window_packets().unwrap_or(window_packets);
+            check(
+                sent >= window_packets,
+                "recovery.sender_window_packets",
+                sent,
+                "at least `window_packets`",
+            )?;
         }
         if let Recovery::PathOrder { rto_min, .. } = self.recovery {
             let min = rto_min > Duration::ZERO && rto_min <= Duration::from_ms(10_000);
@@ -255,6 +262,10 @@ pub enum Recovery {
         /// or as many as fill two bandwidth-delay products of the path.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         window_packets: Option<u32>,
+        /// Packets beyond the first gap that the sender sends, at least `window_packets`: more than those the receiver drops
+        /// (UDMP, section III-D). Absent: `window_packets`.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        sender_window_packets: Option<u32>,
     },
     /// As selective repeat, with losses found by time, learned from round-trip times (in the spirit of RACK and its tail
     /// loss probe, RFC 8985). What left before a packet that has arrived, and longer ago than any of late took, is lost; where
@@ -380,6 +391,14 @@ impl Recovery {
             None if self.goes_back() => None,
             None if matches!(self, Recovery::Timeouts { .. }) => Some(LEAST_WINDOW_PACKETS_OF_NICS),
             None => Some(LEAST_WINDOW_PACKETS),
+        }
+    }
+    /// Packets beyond the first gap that the sender sends, of which the receiver drops some; `None` if it keeps to those that the
+    /// receiver tracks.
+    pub const fn sender_window_packets(&self) -> Option<u32> {
+        match *self {
+            Recovery::SelectiveRepeat { sender_window_packets, .. } => sender_window_packets,
+            _ => None,
         }
     }
     /// The same with so many packets, where it takes any ahead of a gap.

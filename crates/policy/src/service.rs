@@ -12,9 +12,9 @@ pub enum Service {
     /// Reliable connection (RC): a queue pair at each end for each pair of processes.
     #[default]
     Connection,
-    /// Extended reliable connection (XRC, IBTA annex A14): a process has one initiator for each remote host, whose
+    /// Extended reliable connection (XRC, IBTA annex A14): a process has one initiator for each remote node, whose
     /// processes share receive queues.
-    SharedReceive,
+    SharedReceive(SharedReceiveConfig),
     /// Reliable datagram with end-to-end contexts (IBTA): a queue pair a process, a context for each remote host, and
     /// one message at a time on each context.
     EndToEnd,
@@ -32,7 +32,8 @@ impl Service {
     pub fn validate(&self) -> Result<(), ConfigError> {
         match self {
             Service::Datagram(config) => config.validate(),
-            Service::Connection | Service::SharedReceive | Service::EndToEnd => Ok(()),
+            Service::SharedReceive(config) => config.validate(),
+            Service::Connection | Service::EndToEnd => Ok(()),
         }
     }
 
@@ -43,7 +44,7 @@ impl Service {
         let others = hosts.saturating_sub(1);
         match self {
             Service::Connection => others * processes * processes,
-            Service::SharedReceive => others * processes,
+            Service::SharedReceive(config) => others * processes * config.nodes(processes),
             Service::EndToEnd | Service::Datagram(_) => processes,
         }
     }
@@ -52,6 +53,34 @@ impl Service {
     pub fn contexts(&self, hosts: u64, processes: u64) -> u64 {
         let end_to_end = if *self == Service::EndToEnd { hosts.saturating_sub(1) } else { 0 };
         self.queue_pairs(hosts, processes) + end_to_end
+    }
+}
+
+/// Nodes of a host whose processes share receive queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SharedReceiveConfig {
+    /// Processes of a node, 1 to 32768: shared receive queues do not cross virtual machines. Absent: all of the host.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub node_processes: Option<u16>,
+}
+
+impl SharedReceiveConfig {
+    fn validate(&self) -> Result<(), ConfigError> {
+        let known = self.node_processes.is_none_or(|processes| (1..=32_768).contains(&processes));
+        check(known, "node_processes", self.node_processes.unwrap_or_default(), "1 to 32768")
+    }
+
+    /// Nodes of a host that runs so many processes.
+    fn nodes(&self, processes: u64) -> u64 {
+        self.node_processes.map_or(1, |of| processes.div_ceil(u64::from(of)))
+    }
+
+    /// Node of a process of a host.
+    pub fn node(&self, process: u16) -> u16 {
+        self.node_processes.map_or(0, |of| process / of)
     }
 }
 

@@ -83,7 +83,10 @@ fn contexts_of(
             None => [Some(remote | u64::from(process) << 15 | u64::from(peer_process)), None],
         },
         // Only initiators count, as in the formulas; a target costs a NIC less than a queue pair.
-        Service::SharedReceive => [(side == Side::Sender).then_some(remote | u64::from(process) << 15), None],
+        Service::SharedReceive(config) => {
+            let target = u64::from(config.node(peer_process));
+            [(side == Side::Sender).then_some(remote | u64::from(process) << 15 | target), None]
+        }
         Service::EndToEnd => [Some(local), Some(remote)],
         Service::Datagram(_) => [Some(local), None],
     }
@@ -98,10 +101,17 @@ mod tests {
     /// What a host's NIC keeps while all processes talk to all others is what the formulas say.
     #[test]
     fn contexts_are_those_of_the_formulas() {
-        for (name, hosts, processes) in
-            [("ecmp", 5, 4), ("xrc", 5, 4), ("rd", 5, 4), ("erd-uncontrolled", 5, 4), ("ecmp", 2, 9)]
-        {
-            let service = (find_scheme(name).expect("a scheme").make)().service;
+        let of = |name: &str| (find_scheme(name).expect("a scheme").make)().service;
+        let nodes_of_two =
+            Service::SharedReceive(pathweave_policy::SharedReceiveConfig { node_processes: Some(2) });
+        for (service, hosts, processes) in [
+            (of("ecmp"), 5, 4),
+            (of("xrc"), 5, 4),
+            (nodes_of_two, 5, 5),
+            (of("rd"), 5, 4),
+            (of("erd-uncontrolled"), 5, 4),
+            (of("ecmp"), 2, 9),
+        ] {
             let mut kept = BTreeSet::new();
             for (peer, own, other) in (1..hosts).flat_map(|peer| {
                 (0..processes).flat_map(move |own| (0..processes).map(move |other| (peer, own, other)))
@@ -112,7 +122,7 @@ mod tests {
                 }
             }
             let expected = service.contexts(u64::from(hosts), u64::from(processes));
-            assert_eq!(kept.len() as u64, expected, "{name}");
+            assert_eq!(kept.len() as u64, expected, "{service:?}");
         }
     }
 }

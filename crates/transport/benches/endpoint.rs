@@ -63,7 +63,11 @@ fn endpoints(qps: u32, window: u32) -> [Endpoint<Fixed>; 2] {
             let policy = Fixed { window, inflight: 0 };
             let mut config = QpConfig::new(HostId(1 - host as u32), policy, &[]);
             config.receive = ReceiveMode::Discard;
-            config.recovery = Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: Some(1_024) };
+            config.recovery = Recovery::SelectiveRepeat {
+                reorder_packets: 0,
+                window_packets: Some(1_024),
+                sender_window_packets: None,
+            };
             hosts[host].create_qp(Time::ZERO, config)
         });
         hosts[0].connect(nums[0], nums[1]).unwrap();

@@ -89,7 +89,11 @@ impl<'a, P> QpConfig<'a, P> {
             peer,
             policy,
             paths,
-            recovery: Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: Some(1_024) },
+            recovery: Recovery::SelectiveRepeat {
+                reorder_packets: 0,
+                window_packets: Some(1_024),
+                sender_window_packets: None,
+            },
             acks: AckPolicy::by_packets(1, Duration::from_us(10)),
             cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
             reordering: Reordering::Silent,

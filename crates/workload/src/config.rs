@@ -36,12 +36,33 @@ pub struct WorkloadConfig {
     /// When it starts, since the start of the run.
     #[serde(default)]
     pub start: Duration,
+    /// Connections of its messages.
+    #[serde(default, skip_serializing_if = "MessageConnections::is_of_kind")]
+    pub connections: MessageConnections,
     /// How long its computations really take, where hosts differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stragglers: Option<Stragglers>,
     /// What is sent. Fields it does not know are refused there, as serde cannot do both here.
     #[serde(flatten)]
     pub traffic: Traffic,
+}
+
+/// Connections of the messages of a workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MessageConnections {
+    /// Those of the kind: most kinds have one for each pair of processes.
+    #[default]
+    OfKind,
+    /// One for each message, which begins at the rate of a new connection (ASTRA-sim with ns-3).
+    Own,
+}
+
+impl MessageConnections {
+    /// Whether it is the default.
+    pub fn is_of_kind(&self) -> bool {
+        *self == MessageConnections::OfKind
+    }
 }
 
 impl WorkloadConfig {
@@ -52,6 +73,7 @@ impl WorkloadConfig {
             scheme: None,
             between_sites: None,
             start: Duration::ZERO,
+            connections: MessageConnections::OfKind,
             stragglers: None,
             traffic,
         }
@@ -67,6 +89,7 @@ impl WorkloadConfig {
     pub fn generate(&self, env: &WorkloadEnv, out: &mut GraphBuilder) -> Result<(), WorkloadError> {
         let (scheme, between) = (self.scheme.as_deref(), self.between_sites.as_deref());
         let mut sink = Sink::new(env, out, self.group_name(), scheme, between, self.start)?;
+        sink.connections = self.connections;
         if let Some(stragglers) = &self.stragglers {
             sink.slow_down(stragglers)?;
         }

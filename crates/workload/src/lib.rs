@@ -52,7 +52,7 @@ pub use bounds::{Bounds, JobSpans};
 pub use builder::{Draft, GraphBuilder, MAX_DEPENDENCIES, MAX_TASKS, NewMessage, Stream};
 pub use cdf::{BuiltinCdf, CdfScale, SizeCdf, builtin_cdfs};
 pub use collective::{Algorithms, Operation};
-pub use config::{Workload, WorkloadConfig, between_name, build};
+pub use config::{MessageConnections, Workload, WorkloadConfig, between_name, build};
 pub use env::WorkloadEnv;
 pub use error::{FileError, GraphError, WorkloadError};
 pub use expand::{Expanded, expand};

@@ -11,6 +11,7 @@ use pathweave_units::{Bytes, Duration, Rng, Time, derive_seed};
 
 use crate::algorithm::Algorithm;
 use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
+use crate::config::MessageConnections;
 use crate::counts::Counts;
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, GraphError, WorkloadError};
@@ -70,6 +71,7 @@ pub(crate) struct Sink<'a> {
     collectives: u32,
     /// How long computations take at each host, where that differs.
     pace: Option<Pace>,
+    pub(crate) connections: MessageConnections,
 }
 
 impl<'a> Sink<'a> {
@@ -90,7 +92,9 @@ impl<'a> Sink<'a> {
         let nth = builder.next_use(group);
         // What a workload before this one did is not what this one does.
         builder.label(None);
-        let sink = Sink { env, builder, name, group, between, start, nth, collectives: 0, pace: None };
+        let connections = MessageConnections::OfKind;
+        let sink =
+            Sink { env, builder, name, group, between, start, nth, collectives: 0, pace: None, connections };
         match between_sites {
             Some(scheme) if env.sites.is_empty() => {
                 sink.bad("between_sites", scheme, "a topology of several data centres, such as cross-dc")
@@ -138,6 +142,10 @@ impl<'a> Sink<'a> {
         let across = |_: &GroupId| self.env.site(src) != self.env.site(dst);
         let group = self.between.filter(across).unwrap_or(self.group);
         let (src, dst) = (self.env.member(src), self.env.member(dst));
+        let stream = match self.connections {
+            MessageConnections::OfKind => stream,
+            MessageConnections::Own => Stream::Own,
+        };
         let new = NewMessage { src, dst, size, start, group, stream, job };
         let result = self.builder.message(new);
         self.name_it(result)

@@ -3,10 +3,11 @@
 use clap::Args;
 use pathweave_paper::{
     Catalogue, Destination, KeptRuns, Look, PaperError, Plan, Record, Selection, Settings, Size, claims_text,
-    json, rankings_text, scores_text, verdicts,
+    json, overview_html, rankings_text, scores_text, verdicts,
 };
 use pathweave_sim::SimSpec;
 use serde::Serialize;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -21,7 +22,8 @@ use crate::terminal;
 
 #[derive(Args, Debug)]
 pub(crate) struct PaperArgs {
-    /// Name of a paper, or "list" for all papers with their figures
+    /// Name of a paper; "list" for all papers with their figures; "overview" for a page of every published claim against what
+    /// was recorded
     pub(crate) name: String,
     /// Only this figure or table: 6a, table-1
     #[arg(long, value_name = "ID")]
@@ -72,6 +74,9 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     };
     if args.name == "list" {
         return list(&catalogue, args.json);
+    }
+    if args.name == "overview" {
+        return overview(&catalogue, args);
     }
     let paper = catalogue.paper(&args.name).map_err(failure)?;
     let size = if args.full { Size::Full } else { Size::Quick };
@@ -146,6 +151,17 @@ fn command(args: &PaperArgs, size: Size) -> String {
         text.push_str(&format!(" --papers {}", super::quoted(folder)));
     }
     text + &args.testbed.words()
+}
+
+/// Writes the page of all papers by their records.
+fn overview(catalogue: &Catalogue, args: &PaperArgs) -> Result<Outcome, Failure> {
+    let page = overview_html(catalogue).map_err(failure)?;
+    std::fs::create_dir_all(&args.out)
+        .map_err(|why| Failure::Input(format!("cannot write results: {}: {why}", args.out.display())))?;
+    let path = args.out.join("overview.html");
+    Output::create(&path)?.write(|out| out.write_all(page.as_bytes()))?;
+    terminal::out(&format!("page: {}\n", path.display()));
+    Ok(Outcome::Done)
 }
 
 fn list(catalogue: &Catalogue, as_json: bool) -> Result<Outcome, Failure> {

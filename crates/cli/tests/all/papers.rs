@@ -26,25 +26,25 @@ fn json_is_the_claims_and_nothing_else() {
     assert_eq!(claims.len(), 5);
     for claim in claims {
         let keys: Vec<_> = claim.as_object().unwrap().keys().map(String::as_str).collect();
-        let mut expected = ["figure", "claim", "published", "variant", "measured", "agrees", "why"];
+        let mut expected = ["figure", "claim", "published", "variant", "measured", "state", "why"];
         expected.sort_unstable();
         let mut keys = keys;
         keys.sort_unstable();
         assert_eq!(keys, expected);
     }
     let brief: Vec<_> =
-        claims.iter().map(|c| (c["variant"].as_str().unwrap(), c["agrees"].as_bool().unwrap())).collect();
+        claims.iter().map(|c| (c["variant"].as_str().unwrap(), c["state"].as_str().unwrap())).collect();
     assert_eq!(
         brief,
         [
-            ("published", true),
-            ("repaired", true),
-            ("published", false),
-            ("repaired", false),
-            ("repaired", true)
+            ("as printed", "agrees"),
+            ("ours", "agrees"),
+            ("as printed", "contradicts"),
+            ("ours", "contradicts"),
+            ("ours", "agrees")
         ]
     );
-    assert_eq!(claims[2]["why"], "there is one path");
+    assert_eq!(claims[2]["why"], "there is one path (shown by 1)");
     assert!(done.err.contains("12 runs in"), "{}", done.err);
 }
 
@@ -53,7 +53,7 @@ fn a_folder_with_page_pictures_and_data_appears_whole() {
     let lab = Lab::new();
     let done = run(&lab, &["tiny", "--out", "out"]);
     assert_eq!(done.code, 0, "{}", done.err);
-    assert!(done.out.contains("ours, published") && done.out.contains("does not agree"), "{}", done.out);
+    assert!(done.out.contains("as printed") && done.out.contains("contradicts"), "{}", done.out);
     assert_eq!(names(&lab.path("out")), ["tiny"]);
     let files = [
         ".lock",
@@ -190,6 +190,13 @@ fn rows_and_columns_can_be_chosen() {
     assert!(done.err.contains("2 runs in"), "{}", done.err);
     // Of the claims those that rows and columns are left for; a large one runs at full size only.
     let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    assert!(
+        value["claims"].as_array().unwrap().iter().all(|claim| claim["state"] == "undecided"),
+        "{}",
+        done.out
+    );
+    let page = std::fs::read_to_string(lab.path("out/map/index.html")).unwrap();
+    assert!(page.contains("A part of the figures ran alone, which gives no verdict."));
     let claims: Vec<_> =
         value["claims"].as_array().unwrap().iter().map(|claim| claim["claim"].as_str().unwrap()).collect();
     assert_eq!(
@@ -257,6 +264,22 @@ fn a_killed_paper_goes_on_where_it_was() {
     }
 }
 
+#[test]
+fn the_overview_has_every_published_figure() {
+    let lab = Lab::new();
+    let done = lab.run(&["paper", "overview", "--out", "out"]);
+    assert_eq!((done.code, done.out.as_str()), (0, "page: out/overview.html\n"), "{}", done.err);
+    let page = std::fs::read_to_string(lab.path("out/overview.html")).unwrap();
+    for text in [
+        "Of 46 figures and tables",
+        "Figure 8: Completion times: rails, web search",
+        "no counterpart",
+        "class=\"dot\"",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
 /// The papers of the program: the cheapest figure with runs, from start to end.
 #[test]
 fn udmp_is_part_of_the_program() {
@@ -267,6 +290,6 @@ fn udmp_is_part_of_the_program() {
         lab.run(&["paper", "udmp", "--figure", "4a", "--quick", "--seeds", "1", "--json", "--out", "out"]);
     assert_eq!(done.code, 0, "{}", done.err);
     let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
-    assert_eq!(value["claims"].as_array().unwrap().len(), 8);
+    assert_eq!(value["claims"].as_array().unwrap().len(), 12);
     assert!(value["claims"].as_array().unwrap().iter().all(|claim| claim["measured"] != "none"));
 }

@@ -51,13 +51,13 @@ fn a_figure_of_a_testbed_is_measured_beside_its_simulation() {
         let claims: Vec<_> = claims
             .map(|claim| {
                 let text = |key: &str| claim[key].as_str().unwrap().to_owned();
-                (text("claim"), text("variant"), claim["agrees"].as_bool().unwrap())
+                (text("claim"), text("variant"), text("state"))
             })
             .collect();
         let expected = [("All arrives", "measured"), ("All arrives", "simulated")]
             .into_iter()
             .chain([("The link is used", "measured"), ("The link is used", "simulated")])
-            .map(|(claim, variant)| (claim.to_owned(), variant.to_owned(), true));
+            .map(|(claim, variant)| (claim.to_owned(), variant.to_owned(), "agrees".to_owned()));
         assert_eq!(claims, expected.collect::<Vec<_>>(), "{backend}: {}", done.out);
 
         assert_eq!(names(&lab.path("out")), ["pair-testbed"]);

@@ -72,7 +72,7 @@ impl Side {
     pub(crate) fn schemes(self) -> Vec<&'static str> {
         let is_run = |service| match service {
             Service::Connection | Service::Datagram(_) => true,
-            Service::SharedReceive | Service::EndToEnd => self == Side::Simulated,
+            Service::SharedReceive(_) | Service::EndToEnd => self == Side::Simulated,
         };
         schemes().iter().filter(|info| is_run((info.make)().service)).map(|info| info.name).collect()
     }

@@ -1,5 +1,7 @@
 //! What was published, and how it is judged.
 
+use std::collections::BTreeMap;
+
 use pathweave_results::Quantity;
 use serde::Deserialize;
 use toml::Value;
@@ -39,10 +41,13 @@ pub struct Claim {
     /// From several panels and sweep values to one number.
     #[serde(default)]
     pub over: Over,
-    /// Holds from this on.
+    /// Least number of the published band, or the bound that is published. A band has both.
     pub at_least: Option<f64>,
-    /// Holds up to this.
+    /// Largest number of the published band, or the bound that is published.
     pub at_most: Option<f64>,
+    /// The number of which there would be no effect: from there on the claim is contradicted. Default: 1 of a ratio, 0 of other
+    /// comparisons, none without `versus`.
+    pub without_effect: Option<f64>,
     /// Still counts as agreeing, in the unit compared.
     #[serde(default)]
     pub tolerance: f64,
@@ -53,9 +58,11 @@ pub struct Claim {
     /// Another reading of a claim that is there already: judged and shown, but how the figure stands does not hinge on it.
     #[serde(default)]
     pub aside: bool,
-    /// Why it does not agree, where that is known.
+    /// What was fitted to this figure: a claim that holds by that reproduces nothing, and does not count.
+    pub fitted: Option<String>,
+    /// The reason why it does not agree, by variant, each with the experiment that shows it. `""` is any variant.
     #[serde(default)]
-    pub why: Why,
+    pub why: BTreeMap<String, Why>,
 }
 
 impl Claim {
@@ -66,22 +73,14 @@ impl Claim {
     }
 }
 
-/// Why a claim does not agree.
-#[derive(Clone, Debug, Default, Deserialize)]
+/// The reason why a claim does not agree.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Why {
-    /// For the published variant.
-    #[serde(default)]
-    pub published: String,
-    /// For the repaired variant.
-    #[serde(default)]
-    pub repaired: String,
-    /// For what is measured in a lab.
-    #[serde(default)]
-    pub measured: String,
-    /// For what is simulated beside that.
-    #[serde(default)]
-    pub simulated: String,
+    /// In words.
+    pub says: String,
+    /// The figure of the same page that shows it.
+    pub figure: String,
 }
 
 /// Another point of the same figure; what is absent is as in the claim.

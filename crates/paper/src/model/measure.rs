@@ -42,8 +42,10 @@ fn one() -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Of {
-    /// Completion time of each flow.
+    /// Completion time of each flow: until its last byte is delivered.
     Fct,
+    /// Time until the sender has the last acknowledgement, of each flow.
+    AckedFct,
     /// Bytes over completion time of each flow.
     Throughput,
     /// Completion time over that of an idle network, of each flow.

@@ -8,10 +8,12 @@ use toml::{Table, Value};
 mod claim;
 mod measure;
 mod plot;
+mod variant;
 
 pub use claim::*;
 pub use measure::*;
 pub use plot::*;
+pub use variant::*;
 
 /// `paper.toml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -29,9 +31,11 @@ pub struct PaperFile {
     /// Curves of the figures that have none of their own.
     #[serde(default)]
     pub series: Vec<Series>,
-    /// The variant by which the paper's figures stand or fall: the one that comes closest to what was published. Default:
-    /// repaired.
+    /// The variant by which the paper's figures stand or fall. Default: as printed.
     pub judged: Option<Variant>,
+    /// Readings of what the publication leaves open.
+    #[serde(default)]
+    pub reading: Vec<Reading>,
     /// What the publication shows, in its order: every figure and table that has a result.
     #[serde(default)]
     pub shown: Vec<Shown>,
@@ -108,6 +112,9 @@ pub struct FigureFile {
     /// Curves beside those.
     #[serde(default)]
     pub more: Vec<Series>,
+    /// Readings of the paper by which every curve without a variant is run, once each.
+    #[serde(default)]
+    pub readings: Vec<String>,
     /// A field varied along the x axis.
     pub sweep: Option<Sweep>,
     /// Figures over time.
@@ -239,13 +246,23 @@ pub enum Only {
     Full,
 }
 
+impl Only {
+    /// As records write the size.
+    pub fn name(self) -> &'static str {
+        match self {
+            Only::Quick => "quick",
+            Only::Full => "full",
+        }
+    }
+}
+
 /// A curve.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Series {
     /// Its name; claims refer to it. Curves of one name differ in `variant`.
     pub name: String,
-    /// The variant of the scheme the paper proposes. Absent for others.
+    /// The variant: as printed, ours, or a reading. Absent where there is one only.
     pub variant: Option<Variant>,
     /// Scheme, as in a scenario. Absent: the scenario's.
     pub scheme: Option<String>,
@@ -262,34 +279,6 @@ impl Series {
     pub fn is_in(&self, panel: &Panel) -> bool {
         let wanted = self.tags.is_empty() || self.tags.iter().any(|tag| panel.tags.contains(tag));
         wanted && !panel.without.contains(&self.name)
-    }
-}
-
-/// As printed, or as we repaired it; of figures of a testbed, how it was run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Variant {
-    /// As printed.
-    Published,
-    /// With our repairs.
-    Repaired,
-    /// By real hosts, in a lab.
-    #[serde(skip_deserializing)]
-    Measured,
-    /// By the simulator, beside the measured one.
-    #[serde(skip_deserializing)]
-    Simulated,
-}
-
-impl Variant {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Variant::Published => "published",
-            Variant::Repaired => "repaired",
-            Variant::Measured => "measured",
-            Variant::Simulated => "simulated",
-        }
     }
 }
 

@@ -14,6 +14,9 @@ pub struct Plot {
     pub of: Option<Of>,
     /// For `lines` and `bars`: which measure.
     pub measure: Option<String>,
+    /// For `lines` and `bars`: further measures, each in pictures of its own.
+    #[serde(default)]
+    pub also: Vec<String>,
     /// For `bars`, instead: several, beside each other, in a picture a panel and curve. For `heat-map`: a map each.
     #[serde(default)]
     pub measures: Vec<String>,

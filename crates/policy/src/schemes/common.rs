@@ -56,7 +56,7 @@ pub(super) const ORDERED: Recovery = Recovery::Timed { reorder_packets: 1, windo
 /// The papers have a bitmap of one BDP at the receiver, drop what is beyond it, and NACK. Here the bitmap is larger
 /// and nothing is dropped; whether one BDP would have done is what the degree of reordering in the results says.
 pub(super) const BY_COUNT: Recovery =
-    Recovery::SelectiveRepeat { reorder_packets: 768, window_packets: None };
+    Recovery::SelectiveRepeat { reorder_packets: 768, window_packets: None, sender_window_packets: None };
 
 /// A policy that acknowledgements clock: one for every packet, its mark in it, no notifications.
 pub(super) fn clocked(policy: PolicyConfig) -> Scheme {

@@ -24,7 +24,11 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
             clean_notice: CleanNotice::Expose,
             ..ReportPolicy::default()
         }),
-        recovery: Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: None },
+        recovery: Recovery::SelectiveRepeat {
+            reorder_packets: 0,
+            window_packets: None,
+            sender_window_packets: None,
+        },
         ..(dlbf::INFO.make)()
     },
 };

@@ -7,7 +7,7 @@ use crate::cc::{CcConfig, DcqcnConfig, UnlimitedConfig};
 use crate::picker::PickerConfig;
 use crate::{
     AckPolicy, CnpMode, CnpPolicy, DatagramConfig, PolicyConfig, Ports, Recovery, Reordering, Scheme,
-    Service, SplitConfig,
+    Service, SharedReceiveConfig, SplitConfig,
 };
 
 pub(super) const ERD: SchemeInfo = SchemeInfo {
@@ -45,7 +45,7 @@ pub(super) const XRC: SchemeInfo = SchemeInfo {
     help: "As ecmp with a queue pair for each process and remote host",
     source: "IBTA annex A14",
     make: || Scheme {
-        service: Service::SharedReceive,
+        service: Service::SharedReceive(SharedReceiveConfig::default()),
         ..common::dcqcn(PickerConfig::Ecmp, Recovery::GoBackN)
     },
 };

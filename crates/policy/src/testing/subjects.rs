@@ -78,9 +78,11 @@ pub fn subjects() -> Vec<Subject> {
 fn after_recovery(recovery: &Recovery) -> Option<Recovery> {
     Some(match recovery {
         Recovery::GoBackN => Recovery::GoBackNRepeated { repeat: Duration::from_us(4) },
-        Recovery::GoBackNRepeated { .. } => {
-            Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: Some(4_096) }
-        }
+        Recovery::GoBackNRepeated { .. } => Recovery::SelectiveRepeat {
+            reorder_packets: 0,
+            window_packets: Some(4_096),
+            sender_window_packets: None,
+        },
         Recovery::SelectiveRepeat { .. } => {
             Recovery::Timed { reorder_packets: 0, window_packets: Some(4_096) }
         }

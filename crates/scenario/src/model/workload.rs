@@ -1,7 +1,7 @@
 //! One workload of a scenario.
 
 use pathweave_units::Duration;
-use pathweave_workload::{Stragglers, Traffic, WorkloadConfig, between_name};
+use pathweave_workload::{MessageConnections, Stragglers, Traffic, WorkloadConfig, between_name};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,10 @@ pub struct WorkloadEntry {
     /// The `[pools]` entry whose hosts it has, which it then numbers from 0. Default: all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
+    /// Connections of its messages: "of-kind" (default), for most kinds one for each pair of processes; "own", one for each
+    /// message, which begins at the rate of a new connection, as ASTRA-sim has them with ns-3.
+    #[serde(default, skip_serializing_if = "MessageConnections::is_of_kind")]
+    pub connections: MessageConnections,
     /// How long its computations really take, where hosts differ: slow ones, jitter, measured factors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stragglers: Option<Stragglers>,
@@ -94,6 +98,7 @@ impl WorkloadEntry {
             scheme: name(&self.scheme),
             between_sites: name(&self.between_sites),
             start: self.start,
+            connections: self.connections,
             stragglers: self.stragglers.clone(),
             traffic: self.traffic.clone(),
         }

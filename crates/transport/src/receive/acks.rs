@@ -225,8 +225,11 @@ mod tests {
     #[test]
     fn by_bytes_every_fourth_packet_and_what_cannot_wait() {
         let policy = AckPolicy::by_bytes(Bytes::new(16_384), Duration::from_us(100));
-        let mut receiver =
-            Receiver::new(Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: Some(100) });
+        let mut receiver = Receiver::new(Recovery::SelectiveRepeat {
+            reorder_packets: 0,
+            window_packets: Some(100),
+            sender_window_packets: None,
+        });
         let mut acks = AckState::new(policy);
         let mut arrives = |psn: u64, marked: bool, asks: bool| {
             receiver.accept(psn);
@@ -254,7 +257,11 @@ mod tests {
     /// what would not fit in is told before.
     #[test]
     fn an_acknowledgement_tells_of_every_packet_it_was_held_for() {
-        let recovery = Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: Some(1_000) };
+        let recovery = Recovery::SelectiveRepeat {
+            reorder_packets: 0,
+            window_packets: Some(1_000),
+            sender_window_packets: None,
+        };
         let mut receiver = Receiver::new(recovery);
         let mut acks = AckState::new(AckPolicy::by_packets(4, Duration::from_us(5)));
         let at = |psn| Trigger { psn, path: PathId(0), sent_at: Time::ZERO, received_at: Time::ZERO };
@@ -290,8 +297,11 @@ mod tests {
     #[test]
     fn the_packet_that_causes_an_acknowledgement_is_named_though_another_is_ahead() {
         let policy = AckPolicy::by_bytes(Bytes::new(16_384), Duration::from_us(100));
-        let mut receiver =
-            Receiver::new(Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: Some(100) });
+        let mut receiver = Receiver::new(Recovery::SelectiveRepeat {
+            reorder_packets: 0,
+            window_packets: Some(100),
+            sender_window_packets: None,
+        });
         let mut acks = AckState::new(policy);
         let mut arrives = |psn: u64, marked: bool| {
             receiver.accept(psn);

@@ -176,8 +176,11 @@ mod tests {
     };
 
     fn receiver(arrived: &[u64]) -> Receiver {
-        let mut receiver =
-            Receiver::new(Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: Some(64) });
+        let mut receiver = Receiver::new(Recovery::SelectiveRepeat {
+            reorder_packets: 0,
+            window_packets: Some(64),
+            sender_window_packets: None,
+        });
         arrived.iter().for_each(|&psn| receiver.accept(psn));
         receiver
     }

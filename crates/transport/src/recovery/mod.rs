@@ -186,7 +186,7 @@ impl Receiver {
             }
             Recovery::PathOrder { .. } | Recovery::Sleek { .. } | Recovery::Timeouts { .. } => 0,
         };
-        Receiver::SelectiveRepeat(selective_repeat::Receiver::new(sender_window(recovery), proof))
+        Receiver::SelectiveRepeat(selective_repeat::Receiver::new(receiver_window(recovery), proof))
     }
     /// First PSN that has not arrived.
     #[inline]
@@ -261,11 +261,37 @@ impl Receiver {
 pub(crate) use arrival::Arrival;
 pub(crate) use timeouts::timer;
 
-/// The sender's window, which is the receiver's: further packets would be dropped there.
-pub(crate) fn sender_window(recovery: Recovery) -> u32 {
+/// The receiver's window, packets: it drops further ones.
+fn receiver_window(recovery: Recovery) -> u32 {
     recovery.window_packets().map_or(MOST_WINDOW_PACKETS, window_of)
+}
+
+/// The sender's window, packets: the receiver's, unless the scheme sends what is dropped there.
+pub(crate) fn sender_window(recovery: Recovery) -> u32 {
+    recovery.sender_window_packets().map_or_else(|| receiver_window(recovery), window_of)
 }
 
 fn window_of(window_packets: u32) -> u32 {
     window_packets.clamp(1, MOST_WINDOW_PACKETS)
+}
+
+#[cfg(test)]
+mod tests {
+    use pathweave_wire::NackReason;
+
+    use super::*;
+
+    #[test]
+    fn a_sender_may_send_what_the_receiver_drops_and_names() {
+        let of = |sender_window_packets| Recovery::SelectiveRepeat {
+            reorder_packets: 0,
+            window_packets: Some(108),
+            sender_window_packets,
+        };
+        assert_eq!([of(None), of(Some(4_096))].map(sender_window), [108, 4_096]);
+        let mut receiver = Receiver::new(of(Some(4_096)));
+        assert_eq!(receiver.judge(Time::ZERO, 107), Arrival::Ahead);
+        let refused = Arrival::Refused { reason: NackReason::BeyondWindow, tell: true };
+        assert_eq!(receiver.judge(Time::ZERO, 108), refused);
+    }
 }

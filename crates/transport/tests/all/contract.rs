@@ -251,7 +251,7 @@ fn both_services_keep_the_contract_under_every_scheme() {
         for seed in 1..=2 {
             println!("{}, seed {seed}", info.name);
             match scheme.service {
-                Service::Connection | Service::SharedReceive | Service::EndToEnd => {
+                Service::Connection | Service::SharedReceive(_) | Service::EndToEnd => {
                     story::<Endpoint<AnyPolicy>>(&scheme, seed);
                 }
                 Service::Datagram(_) => story::<RdQp<AnyPolicy>>(&scheme, seed),

@@ -32,7 +32,11 @@ fn on_two_paths(recovery: Recovery) -> Pair {
 
 #[test]
 fn what_is_on_a_dead_path_is_sent_again_before_any_timer() {
-    let selective = Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: Some(64) };
+    let selective = Recovery::SelectiveRepeat {
+        reorder_packets: 0,
+        window_packets: Some(64),
+        sender_window_packets: None,
+    };
     let mut pair = on_two_paths(selective);
     let before = pair.now;
     let (qp, sender) = (pair.qps[0], &mut pair.hosts[0].endpoint);

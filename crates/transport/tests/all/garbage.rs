@@ -138,7 +138,7 @@ proptest! {
         let mut pair = Pair::new(Channel::new(1), 1 << 17, |config| {
             config.recovery = match kind {
                 0 => Recovery::GoBackN,
-                1 => Recovery::SelectiveRepeat { reorder_packets: 3, window_packets: Some(32) },
+                1 => Recovery::SelectiveRepeat { reorder_packets: 3, window_packets: Some(32), sender_window_packets: None },
                 2 => Recovery::sleek().with_window_packets(32),
                 _ => Recovery::PathOrder {
                     window_packets: Some(32),

@@ -278,7 +278,7 @@ fn recovery() -> impl Strategy<Value = Recovery> {
     prop_oneof![
         1 => Just(Recovery::GoBackN),
         2 => (0u32..20, 1u32..200).prop_map(
-            |(reorder_packets, window)| Recovery::SelectiveRepeat { reorder_packets, window_packets: Some(window) }
+            |(reorder_packets, window)| Recovery::SelectiveRepeat { reorder_packets, window_packets: Some(window), sender_window_packets: None }
         ),
         1 => (1u32..200, 20u64..200).prop_map(|(window, rto_us)| Recovery::PathOrder {
             window_packets: Some(window),

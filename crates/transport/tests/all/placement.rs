@@ -35,7 +35,11 @@ impl Victim {
     fn new() -> Self {
         let mut endpoint =
             Endpoint::new(EndpointConfig { mtu_payload: MTU, ..EndpointConfig::new(HostId(0)) });
-        let recovery = Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: Some(64) };
+        let recovery = Recovery::SelectiveRepeat {
+            reorder_packets: 0,
+            window_packets: Some(64),
+            sender_window_packets: None,
+        };
         let config = QpConfig { recovery, ..QpConfig::new(HostId(1), Fixed::window(64), &[]) };
         let qp = endpoint.create_qp(Time::ZERO, config);
         endpoint.connect(qp, REMOTE).unwrap();

@@ -55,7 +55,8 @@ fn recovery() -> impl Strategy<Value = Recovery> {
         (prop_oneof![Just(0), 1u32..20], prop_oneof![1u32..5, 5u32..200]).prop_map(
             |(reorder_packets, window)| Recovery::SelectiveRepeat {
                 reorder_packets,
-                window_packets: Some(window)
+                window_packets: Some(window),
+                sender_window_packets: None
             }
         ),
         (prop_oneof![Just(0), 1u32..20], prop_oneof![1u32..5, 5u32..200]).prop_map(

@@ -291,7 +291,9 @@ fn every_scheme_comes_back(traffic: Traffic) {
     let mut wrong = vec![];
     for info in schemes() {
         let rates = match (info.make)().service {
-            Service::Connection | Service::SharedReceive | Service::EndToEnd => rates::<Endpoint<AnyPolicy>>,
+            Service::Connection | Service::SharedReceive(_) | Service::EndToEnd => {
+                rates::<Endpoint<AnyPolicy>>
+            }
             Service::Datagram(_) => rates::<RdQp<AnyPolicy>>,
         };
         for seed in SEEDS {

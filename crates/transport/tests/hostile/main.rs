@@ -51,7 +51,7 @@ impl<'a> Any<'a> {
         let scheme = (info.make)();
         match scheme.service {
             Service::Datagram(_) => Any::Datagrams(RdWorld::new(&scheme, choices)),
-            Service::Connection | Service::SharedReceive | Service::EndToEnd => {
+            Service::Connection | Service::SharedReceive(_) | Service::EndToEnd => {
                 Any::Connections(World::new(scheme, choices))
             }
         }

@@ -14,8 +14,11 @@ use pathweave_policy::Recovery;
 use pathweave_units::Duration;
 use pathweave_wire::Body;
 
-const SR: fn(u32) -> Recovery =
-    |reorder_packets| Recovery::SelectiveRepeat { reorder_packets, window_packets: Some(64) };
+const SR: fn(u32) -> Recovery = |reorder_packets| Recovery::SelectiveRepeat {
+    reorder_packets,
+    window_packets: Some(64),
+    sender_window_packets: None,
+};
 const LIMIT: Duration = Duration::from_ms(100);
 
 /// Drops the first transmission of each of these PSNs.

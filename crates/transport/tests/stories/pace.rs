@@ -31,7 +31,11 @@ fn marked_packets_are_reported_and_notified_once_an_interval() {
 fn the_sender_keeps_to_the_window_of_the_receiver() {
     let mut pair = Pair::new(dropping(&[0]), 400_000, |config| {
         config.policy.window = 1_000;
-        config.recovery = Recovery::SelectiveRepeat { reorder_packets: 0, window_packets: Some(8) };
+        config.recovery = Recovery::SelectiveRepeat {
+            reorder_packets: 0,
+            window_packets: Some(8),
+            sender_window_packets: None,
+        };
     });
     pair.post_recv(1, 1, 200_000, 200_000);
     pair.post(0, 1, Op::Send, 0, 100 * u64::from(MTU));

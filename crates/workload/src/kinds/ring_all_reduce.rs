@@ -92,9 +92,13 @@ impl RingAllReduce {
 
 #[cfg(test)]
 mod tests {
-    use pathweave_units::Time;
+    use std::collections::BTreeSet;
+
+    use pathweave_units::{Rate, Time};
 
     use super::*;
+    use crate::config::{MessageConnections, WorkloadConfig, build};
+    use crate::env::WorkloadEnv;
     use crate::graph::{Message, MessageGraph, Moment, TaskId};
     use crate::kinds::Traffic;
     use crate::testing::{graph_of, job_ends};
@@ -139,6 +143,18 @@ mod tests {
         assert!(graph.messages().iter().all(to_the_right));
         // All six messages of a host take one connection.
         assert!(graph.messages().iter().all(|m| m.stream == 0));
+    }
+
+    #[test]
+    fn each_message_has_a_connection_of_its_own_where_asked_for() {
+        let config = WorkloadConfig {
+            connections: MessageConnections::Own,
+            ..WorkloadConfig::new(ring(4002, 1, Duration::ZERO))
+        };
+        let graph = build(&[config], &WorkloadEnv::new(4, Rate::from_gbps(100))).unwrap().graph;
+        assert!(graph.messages().iter().all(Message::has_own_stream));
+        let distinct: BTreeSet<_> = graph.messages().iter().map(|m| (m.src, m.dst, m.stream)).collect();
+        assert_eq!(distinct.len(), 24);
     }
 
     #[test]
