@@ -1,16 +1,14 @@
 //! An end in a process of its own, which posts what the script says, and compares every entry and every byte.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::IpAddr;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-
-use pathweave_units::Rng;
 
 use crate::calls::{self, name_of};
 use crate::client::*;
-use crate::script::{BOARD_BYTES, Batch, Class, End, Fate, SHELF_BYTES, Source, Step, Verb, WORDS};
+use crate::play::{Play, is_end};
+use crate::script::{BOARD_BYTES, Batch, End, Fate, SHELF_BYTES, WORDS};
 use crate::wire::Family;
 
 /// The port of both ends, the same after each start.
@@ -19,20 +17,20 @@ pub(crate) const PORT: u16 = 18_500;
 pub(crate) const BOARD: u64 = 1;
 pub(crate) const SHELF: u64 = 2;
 pub(crate) const WORD: u64 = 3;
-/// As long as a batch may take.
-const LONGEST_BATCH: Duration = Duration::from_secs(60);
-/// As long as an answer to a greeting is waited for, before another.
+/// Longest time of a batch.
+pub(crate) const LONGEST_BATCH: Duration = Duration::from_secs(60);
+/// Time in which a greeting is answered; then another is sent.
 const ANSWER: Duration = Duration::from_secs(3);
-/// Bytes behind a place that must stay as they are.
-const MARGIN: usize = 16;
-const UNTOUCHED: u8 = 0xee;
+/// In places, until something is written there.
+pub(crate) const UNTOUCHED: u8 = 0xee;
 /// In tags: which start of the far end a message is of, and greetings.
 const START_SHIFT: u32 = 32;
 const GREETING: u64 = 1 << 60;
 const ANSWERED: u64 = 1 << 61;
 const PARTING: u64 = 1 << 62;
-/// In contexts: receives.
-const RECEIVE: u64 = 1 << 15;
+/// Contexts of greetings.
+const HEARD: usize = 1;
+const SAID: usize = 2;
 /// Messages that are injected right before an endpoint is closed.
 const PARTING_MESSAGES: usize = 5;
 
@@ -43,8 +41,25 @@ fn resident_kib() -> u64 {
     line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
+/// The turn of an end to greet the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    First,
+    /// Once it has heard the other.
+    Second,
+}
+
+/// The greeting of an end.
+#[derive(Clone, Copy, Debug)]
+enum Said {
+    NotYet,
+    Due,
+    UnderWay,
+    Sent(Instant),
+}
+
 /// Words from the test that has started this process, and to it.
-struct Orders(Receiver<Vec<String>>);
+pub(crate) struct Orders(pub(crate) Receiver<Vec<String>>);
 
 impl Orders {
     fn read() -> Self {
@@ -59,7 +74,7 @@ impl Orders {
         Orders(take)
     }
 
-    fn say(word: &str) {
+    pub(crate) fn say(word: &str) {
         let mut out = std::io::stdout();
         writeln!(out, "\nsays {word}").unwrap();
         out.flush().unwrap();
@@ -67,25 +82,25 @@ impl Orders {
 }
 
 /// An endpoint, its memory, and the model of what peers have done to it.
-struct Endpoint {
-    node: Node,
-    end: End,
-    other: u64,
-    seed: u64,
+pub(crate) struct Endpoint {
+    pub(crate) node: Node,
+    pub(crate) end: End,
+    pub(crate) other: u64,
+    pub(crate) seed: u64,
     eager: usize,
     /// Starts of the far end.
     start: u64,
     board: Vec<u8>,
-    expected_board: Vec<u8>,
+    pub(crate) expected_board: Vec<u8>,
     _shelf: Vec<u8>,
     words: Box<[u64; WORDS]>,
     /// Sums at this end, and at the other.
-    sums: [[u64; WORDS]; 2],
+    pub(crate) sums: [[u64; WORDS]; 2],
     regions: [*mut FidMr; 3],
 }
 
 /// Bytes of the shelf of an end.
-fn shelf(seed: u64, end: End) -> Vec<u8> {
+pub(crate) fn shelf(seed: u64, end: End) -> Vec<u8> {
     pattern(SHELF_BYTES, seed << 1 | end as u64)
 }
 
@@ -127,63 +142,67 @@ impl Endpoint {
         }
     }
 
-    fn tag(&self, class: u64) -> u64 {
+    pub(crate) fn tag(&self, class: u64) -> u64 {
         self.start << START_SHIFT | class
     }
 
     /// The board, as peers have written it until now.
-    fn board(&self, at: usize, len: usize) -> Vec<u8> {
+    pub(crate) fn board(&self, at: usize, len: usize) -> Vec<u8> {
         let place = &self.board[at..at + len];
         // SAFETY: bytes within the board, which the provider writes.
         (0..len).map(|index| unsafe { place.as_ptr().add(index).read_volatile() }).collect()
     }
 
-    fn word(&self, word: usize) -> u64 {
+    pub(crate) fn word(&self, word: usize) -> u64 {
         // SAFETY: a word, which the provider adds to.
         unsafe { self.words.as_ptr().add(word).read_volatile() }
     }
 
-    /// Meets another start of the other end, which is the first to speak, or is spoken to.
-    fn greet(&mut self, start: u64, speaks: bool) {
+    /// Meets another start of the other end.
+    fn greet(&mut self, start: u64, turn: Turn) {
         self.start = start;
         let (hello, answer) = (GREETING | start, ANSWERED | start);
-        let (first, second) = if speaks { (hello, answer) } else { (answer, hello) };
-        let mut heard = vec![0; 8];
-        let begun = Instant::now();
-        self.node.trecv(FI_ADDR_UNSPEC, second, 0, slot(&mut heard), 1);
-        let mut waits = !speaks;
-        let (mut is_sent, mut is_heard, mut said) = (false, false, Instant::now());
-        while !(is_sent && is_heard) {
+        let (own, other, mut said) = match turn {
+            Turn::First => (hello, answer, Said::Due),
+            Turn::Second => (answer, hello, Said::NotYet),
+        };
+        let (mut heard, mut is_heard, begun) = (vec![0; 8], false, Instant::now());
+        self.node.trecv(FI_ADDR_UNSPEC, other, 0, slot(&mut heard), HEARD);
+        loop {
+            match said {
+                Said::NotYet if is_heard => said = Said::Due,
+                Said::Sent(_) if is_heard => break,
+                // The start before may have taken it with it.
+                Said::Sent(at) if turn == Turn::First && at.elapsed() > ANSWER => said = Said::Due,
+                _ => {}
+            }
+            if let Said::Due = said {
+                self.node.tsend(self.other, own, b"greeting", SAID);
+                said = Said::UnderWay;
+            }
             assert!(
                 begun.elapsed() < LONGEST_BATCH,
-                "no greeting of start {start}: sent {is_sent}, heard {is_heard}"
+                "no greeting of start {start}: {said:?}, heard: {is_heard}"
             );
-            let lost = speaks && is_sent && said.elapsed() > ANSWER;
-            if !waits && (!is_sent || lost) {
-                self.node.tsend(self.other, first, b"greeting", 2);
-                (waits, is_sent, said) = (true, false, Instant::now());
-            }
             match self.look() {
                 None => {}
-                Some(Ok((entry, _))) if entry.op_context as u64 == 1 => {
-                    assert_eq!((entry.tag, &heard[..]), (second, &b"greeting"[..]));
+                Some(Ok((entry, _))) if entry.op_context as usize == HEARD => {
+                    assert_eq!((entry.tag, &heard[..]), (other, &b"greeting"[..]));
                     is_heard = true;
-                    waits &= speaks;
                 }
                 // The last writes of the start before.
                 Some(Ok((entry, _))) if start > 0 && entry.flags & FI_REMOTE_WRITE != 0 => {}
                 Some(Ok((entry, _))) => {
-                    assert_eq!(entry.op_context as u64, 2, "{entry:?}");
-                    (waits, is_sent) = (false, true);
+                    assert_eq!(entry.op_context as usize, SAID, "{entry:?}");
+                    said = Said::Sent(Instant::now());
                 }
-                // The connection of the start before ends, with what was injected.
-                Some(Err(error)) if start > 0 && error.op_context.is_null() => {
-                    assert!(is_end(error.err), "{error:?}");
-                }
+                // The connection with the start before ends, and with it what was said, or injected.
                 Some(Err(error)) => {
-                    assert_eq!(error.op_context as u64, 2, "{error:?}");
                     assert!(start > 0 && is_end(error.err), "{error:?}");
-                    (waits, is_sent) = (false, false);
+                    if !error.op_context.is_null() {
+                        assert_eq!(error.op_context as usize, SAID, "{error:?}");
+                        said = Said::Due;
+                    }
                 }
             }
         }
@@ -194,7 +213,7 @@ impl Endpoint {
     }
 
     /// Looks for an entry, and lets others have the core if there is none.
-    fn look(&self) -> Option<Result<(CqTaggedEntry, u64), CqErrEntry>> {
+    pub(crate) fn look(&self) -> Option<Result<(CqTaggedEntry, u64), CqErrEntry>> {
         for _ in 0..50 {
             let found = self.node.poll();
             if found.is_some() {
@@ -205,39 +224,6 @@ impl Endpoint {
         // The thread of the provider takes over.
         std::thread::sleep(Duration::from_millis(1));
         self.node.poll()
-    }
-
-    /// Plays a batch.
-    fn play(&mut self, batch: &Batch, orders: &Orders) {
-        let mut play = Play::new(self, batch);
-        let steps = &batch.steps[play.at.end as usize];
-        let mut rng = Rng::for_component(play.at.seed, "pace", batch.number);
-        for step in steps {
-            play.post(*step);
-            while rng.chance(0.3) {
-                if let Some(found) = play.at.node.poll() {
-                    play.saw(found);
-                }
-            }
-        }
-        let mut is_lost = false;
-        while !play.is_done(is_lost) {
-            assert!(play.begun.elapsed() < LONGEST_BATCH, "batch {}: {}", batch.number, play.left());
-            if let Some(found) = play.at.look() {
-                play.saw(found);
-            }
-            match orders.0.try_recv() {
-                Err(TryRecvError::Empty) => {}
-                Ok(words) if words[0] == "lost" => {
-                    is_lost = true;
-                    play.cancel();
-                }
-                other => panic!("{other:?} in a batch"),
-            }
-        }
-        if batch.fate == Fate::Whole {
-            play.compare();
-        }
     }
 
     fn close(self) {
@@ -273,304 +259,6 @@ impl Endpoint {
     }
 }
 
-/// The errors by which requests end with their connection.
-fn is_end(errno: i32) -> bool {
-    [FI_ECONNRESET, FI_ETIMEDOUT, FI_ECONNREFUSED].contains(&errno)
-}
-
-/// A batch that is being played.
-struct Play<'a> {
-    at: &'a mut Endpoint,
-    batch: &'a Batch,
-    begun: Instant,
-    /// Bytes of own requests, and places of receives, by number.
-    own: Vec<Vec<u8>>,
-    places: Vec<Vec<u8>>,
-    /// Contexts and data whose entries are to come.
-    left: BTreeSet<u64>,
-    data_left: BTreeSet<u64>,
-    /// Requests of this end that may have an entry of their failure.
-    injected: usize,
-    /// Sums before, of those that fetch them.
-    fetched: Vec<u64>,
-    /// Requests of the other end whose writes are compared.
-    compared: usize,
-}
-
-impl<'a> Play<'a> {
-    fn new(at: &'a mut Endpoint, batch: &'a Batch) -> Self {
-        let ops = End::BOTH.map(|end| &batch.ops[end as usize]);
-        let (own, other) = (ops[at.end as usize], ops[at.end.other() as usize]);
-        let has_entry = |step: &Step| match step {
-            Step::Own(index) => own[*index].form.has_entry(),
-            Step::Receive(_) => true,
-        };
-        let steps = batch.steps[at.end as usize].iter();
-        let left = steps.filter(|step| has_entry(step)).map(|step| context(batch, *step)).collect();
-        let writes = other
-            .iter()
-            .enumerate()
-            .filter(|(_, op)| matches!(op.verb, Verb::Write { .. }) && op.form.has_data());
-        let data_left = writes.map(|(index, _)| batch.name(index)).collect();
-        let sums = &mut at.sums[1];
-        let fetched = own.iter().map(|op| match op.verb {
-            Verb::Add { word, amount } | Verb::Fetch { word, amount } => {
-                let before = sums[word];
-                sums[word] = before.wrapping_add(amount);
-                before
-            }
-            _ => 0,
-        });
-        let fetched = fetched.collect();
-        for op in other {
-            if let Verb::Add { word, amount } | Verb::Fetch { word, amount } = op.verb {
-                at.sums[0][word] = at.sums[0][word].wrapping_add(amount);
-            }
-        }
-        Play {
-            begun: Instant::now(),
-            own: own.iter().map(|op| pattern(op.len, op.salt)).collect(),
-            places: other
-                .iter()
-                .map(|op| match op.verb {
-                    Verb::Message { room, .. } => vec![UNTOUCHED; room + MARGIN],
-                    _ => Vec::new(),
-                })
-                .collect(),
-            left,
-            data_left,
-            injected: own.iter().filter(|op| !op.form.has_entry()).count(),
-            fetched,
-            compared: 0,
-            at,
-            batch,
-        }
-    }
-
-    fn post(&mut self, step: Step) {
-        let (node, to) = (&self.at.node, self.at.other);
-        let index = match step {
-            Step::Own(index) => index,
-            Step::Receive(index) => {
-                let Verb::Message { class, room, from } =
-                    self.batch.ops[self.at.end.other() as usize][index].verb
-                else {
-                    panic!("{step:?} is no message")
-                };
-                let from = if from == Source::Named { to } else { FI_ADDR_UNSPEC };
-                let (place, context) =
-                    (&mut slot(&mut self.places[index])[..room], context(self.batch, step));
-                return match class {
-                    Class::Plain => node.recv(from, place, context as usize),
-                    Class::Tagged(class) => node.trecv(from, self.at.tag(class), 0, place, context as usize),
-                };
-            }
-        };
-        let op = self.batch.ops[self.at.end as usize][index];
-        let (context, data) = (context(self.batch, step) as usize, self.batch.name(index));
-        let bytes = &mut self.own[index];
-        let target = match op.verb {
-            Verb::Message { class: Class::Plain, .. } => calls::Target::Plain,
-            Verb::Message { class: Class::Tagged(class), .. } => calls::Target::Tagged(self.at.tag(class)),
-            Verb::Write { at } => calls::Target::Memory { at: at as u64, key: BOARD },
-            Verb::Read { at } | Verb::ReadBack { at, .. } => {
-                let key = if matches!(op.verb, Verb::Read { .. }) { SHELF } else { BOARD };
-                bytes.fill(UNTOUCHED);
-                bytes.extend([UNTOUCHED; MARGIN]);
-                return node.read(to, key, at as u64, &mut slot(bytes)[..op.len], context);
-            }
-            Verb::Add { word, amount } => {
-                bytes.copy_from_slice(&amount.to_le_bytes());
-                return calls::add(node, to, (8 * word as u64, WORD), bytes, None, context);
-            }
-            Verb::Fetch { word, amount } => {
-                bytes.copy_from_slice(&amount.to_le_bytes());
-                bytes.extend([UNTOUCHED; 8]);
-                let (amount, before) = slot(bytes).split_at_mut(8);
-                return calls::add(node, to, (8 * word as u64, WORD), amount, Some(before), context);
-            }
-        };
-        calls::send(node, to, target, op.form, bytes, data, context);
-        if !op.form.has_entry() {
-            // They were copied.
-            bytes.fill(UNTOUCHED);
-        }
-    }
-
-    fn saw(&mut self, found: Result<(CqTaggedEntry, u64), CqErrEntry>) {
-        match found {
-            Ok((entry, source)) => self.succeeded(&entry, source),
-            Err(error) => self.failed(&error),
-        }
-    }
-
-    /// Takes a context off those that are left.
-    fn step_of(&mut self, context: u64, entry: &dyn std::fmt::Debug) -> Step {
-        assert!(
-            self.left.remove(&context),
-            "an entry that nothing is waited for with, or one twice: {entry:?}"
-        );
-        let index = (context & (RECEIVE - 1)) as usize;
-        if context & RECEIVE == 0 { Step::Own(index) } else { Step::Receive(index) }
-    }
-
-    fn failed(&mut self, error: &CqErrEntry) {
-        if self.batch.fate == Fate::Crash && error.op_context.is_null() {
-            // What was injected has an entry only if it failed.
-            assert!(is_end(error.err) && self.injected > 0, "{error:?}");
-            self.injected -= 1;
-            return;
-        }
-        let step = self.step_of(error.op_context as u64, error);
-        let of_crash = self.batch.fate == Fate::Crash && (is_end(error.err) || error.err == FI_ECANCELED);
-        if of_crash {
-            return;
-        }
-        let Step::Receive(index) = step else {
-            let Step::Own(index) = step else { unreachable!() };
-            let ops = &self.batch.ops[self.at.end as usize];
-            panic!("number {index} of {:?} failed: {error:?}; all: {ops:#?}", self.at.end);
-        };
-        let op = self.batch.ops[self.at.end.other() as usize][index];
-        let Verb::Message { room, .. } = op.verb else { panic!("no message") };
-        assert!(room < op.len, "{op:?} failed: {error:?}");
-        assert_eq!((error.err, error.len, error.olen), (FI_ETRUNC, room, op.len - room), "{op:?}: {error:?}");
-        self.received(index, room);
-    }
-
-    fn succeeded(&mut self, entry: &CqTaggedEntry, source: u64) {
-        if entry.flags & FI_REMOTE_WRITE != 0 {
-            assert_eq!(entry.flags, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
-            assert!(self.data_left.remove(&entry.data), "data of nothing, or twice: {entry:?}");
-            let op = self.batch.ops[self.at.end.other() as usize][(entry.data & 0xffff) as usize];
-            let Verb::Write { at } = op.verb else { panic!("{op:?} is no WRITE") };
-            assert!(
-                self.at.board(at, op.len) == pattern(op.len, op.salt),
-                "the bytes of {op:?} at its entry"
-            );
-            return;
-        }
-        match self.step_of(entry.op_context as u64, entry) {
-            Step::Own(index) => self.ended(index, entry),
-            Step::Receive(index) => {
-                let op = self.batch.ops[self.at.end.other() as usize][index];
-                let Verb::Message { class, room, .. } = op.verb else { panic!("no message") };
-                let kind = if class == Class::Plain { FI_MSG } else { FI_TAGGED };
-                let data = if op.form.has_data() { FI_REMOTE_CQ_DATA } else { 0 };
-                assert_eq!((entry.flags, entry.len), (kind | FI_RECV | data, op.len), "{op:?}");
-                assert_eq!(source, self.at.other, "the source of {op:?}");
-                if op.form.has_data() {
-                    assert_eq!(entry.data, self.batch.name(index), "{op:?}");
-                }
-                if let Class::Tagged(class) = class {
-                    assert_eq!(entry.tag, self.at.tag(class), "{op:?}");
-                }
-                assert!(room >= op.len, "{op:?} fits");
-                self.received(index, op.len);
-            }
-        }
-    }
-
-    /// So many bytes of a message are here: they are its own, and all writes before it are in place.
-    fn received(&mut self, index: usize, len: usize) {
-        let ops = &self.batch.ops[self.at.end.other() as usize];
-        let (op, place) = (&ops[index], &self.places[index]);
-        assert!(place[..len] == pattern(op.len, op.salt)[..len], "the bytes of {op:?}");
-        assert!(place[len..].iter().all(|byte| *byte == UNTOUCHED), "behind {op:?}");
-        for before in self.compared..index {
-            if let Verb::Write { at } = ops[before].verb {
-                let bytes = pattern(ops[before].len, ops[before].salt);
-                assert!(self.at.board(at, bytes.len()) == bytes, "{op:?} has overtaken {:?}", ops[before]);
-                self.at.expected_board[at..at + bytes.len()].copy_from_slice(&bytes);
-            }
-        }
-        self.compared = self.compared.max(index);
-    }
-
-    /// A request of this end has ended well.
-    fn ended(&mut self, index: usize, entry: &CqTaggedEntry) {
-        let op = self.batch.ops[self.at.end as usize][index];
-        let bytes = &self.own[index];
-        let flags = match op.verb {
-            Verb::Message { class: Class::Plain, .. } => FI_MSG | FI_SEND,
-            Verb::Message { .. } => FI_TAGGED | FI_SEND,
-            Verb::Write { .. } => FI_RMA | FI_WRITE,
-            Verb::Read { .. } | Verb::ReadBack { .. } => FI_RMA | FI_READ,
-            Verb::Add { .. } => FI_ATOMIC | FI_WRITE,
-            Verb::Fetch { .. } => FI_ATOMIC | FI_READ,
-        };
-        assert_eq!(entry.flags, flags, "{op:?}");
-        match op.verb {
-            Verb::Read { at } => {
-                let there = shelf(self.at.seed, self.at.end.other());
-                assert!(bytes[..op.len] == there[at..at + op.len], "the bytes of {op:?}");
-            }
-            Verb::ReadBack { of, .. } => {
-                let written = self.batch.ops[self.at.end as usize][of];
-                assert!(bytes[..op.len] == pattern(written.len, written.salt), "{op:?} of {written:?}");
-            }
-            Verb::Fetch { .. } => {
-                assert_eq!(bytes[8..], self.fetched[index].to_le_bytes(), "{op:?}");
-            }
-            _ => {
-                assert!(matches!(op.verb, Verb::Add { .. }) || *bytes == pattern(op.len, op.salt));
-                return;
-            }
-        }
-        let read = if matches!(op.verb, Verb::Fetch { .. }) { 16 } else { op.len };
-        assert!(bytes[read..].iter().all(|byte| *byte == UNTOUCHED), "behind {op:?}");
-    }
-
-    /// The other end is gone: nothing will be received any more.
-    fn cancel(&self) {
-        assert_eq!(self.batch.fate, Fate::Crash);
-        for context in self.left.iter().filter(|context| *context & RECEIVE != 0) {
-            self.at.node.cancel(*context as usize);
-        }
-    }
-
-    fn is_done(&self, is_lost: bool) -> bool {
-        match self.batch.fate {
-            Fate::Whole => self.left.is_empty() && self.data_left.is_empty(),
-            Fate::Crash => is_lost && self.left.is_empty(),
-        }
-    }
-
-    /// Entries that have not come.
-    fn left(&self) -> String {
-        let of = |context: &u64| {
-            let index = (context & (RECEIVE - 1)) as usize;
-            let end = if context & RECEIVE == 0 { self.at.end } else { self.at.end.other() };
-            format!("of {end:?}: {:?}", self.batch.ops[end as usize][index])
-        };
-        let left: Vec<String> = self.left.iter().map(of).collect();
-        format!("stuck: {left:#?}, data of {:?}", self.data_left)
-    }
-
-    /// All memory that the other end can change.
-    fn compare(&self) {
-        let begun = Instant::now();
-        for (word, sum) in self.at.sums[0].iter().enumerate() {
-            while self.at.word(word) != *sum {
-                assert!(begun.elapsed() < LONGEST_BATCH, "word {word} is {}, not {sum}", self.at.word(word));
-                let found = self.at.look();
-                assert!(found.is_none(), "an entry too many: {found:?}");
-            }
-        }
-        let board = self.at.board(0, BOARD_BYTES);
-        if let Some(at) = (0..BOARD_BYTES).find(|at| board[*at] != self.at.expected_board[*at]) {
-            panic!("byte {at} of the board is {:#x}, not {:#x}", board[at], self.at.expected_board[at]);
-        }
-    }
-}
-
-fn context(batch: &Batch, step: Step) -> u64 {
-    match step {
-        Step::Own(index) => batch.name(index),
-        Step::Receive(index) => batch.name(index) | RECEIVE,
-    }
-}
-
 /// Does what it is told until it is told no more.
 pub(crate) fn obey(end: End) {
     // At once: what unwinds frees memory that the provider still sends from.
@@ -595,11 +283,13 @@ pub(crate) fn obey(end: End) {
                 let family = if address.is_ipv4() { Family::V4 } else { Family::V6 };
                 *none = Some(Endpoint::open(end, number(1), family, number(2) as usize));
             }
-            ("greet", Some(endpoint)) => endpoint.greet(number(1), words[2] == "first"),
+            ("greet", Some(endpoint)) => {
+                endpoint.greet(number(1), if words[2] == "first" { Turn::First } else { Turn::Second });
+            }
             ("batch", Some(endpoint)) => {
                 let fate = if words[2] == "crash" { Fate::Crash } else { Fate::Whole };
                 let batch = Batch::new(endpoint.seed, number(1), endpoint.eager, fate);
-                endpoint.play(&batch, &orders);
+                Play::run(endpoint, &batch, &orders);
             }
             ("part", open) => the(open).part(),
             ("seeoff", open) => the(open).see_off(),

@@ -61,7 +61,7 @@ impl Tally {
         );
     }
 
-    /// That nothing went wrong, and that the network did all it can.
+    /// Panics if anything went wrong, or if the network did not do all it can.
     #[track_caller]
     pub(crate) fn check(&self, world: &World) {
         assert!(self.wrong.is_empty(), "{} of {} lives: {:#?}", self.wrong.len(), self.lives, self.wrong);
@@ -232,6 +232,9 @@ impl Life {
     /// The far end dies without a word, and another takes its place.
     fn start_again(&mut self, world: &mut World, start: u64, word: Option<&str>) {
         world.far.signal(libc::SIGKILL);
+        if word.is_some() {
+            world.near.has("posted");
+        }
         world.far = Process::start(&world.hosts[1], End::Far);
         self.open(world, End::Far);
         world.far.tell(&format!("greet {start} first"));

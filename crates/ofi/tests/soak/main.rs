@@ -11,6 +11,7 @@ mod client;
 mod end;
 mod life;
 mod pair;
+mod play;
 mod script;
 mod wire;
 
@@ -25,7 +26,7 @@ use wire::{Host, Wire};
 
 /// Lives before memory is looked at: allocators and sockets fill their caches.
 const WARM_UP: usize = 5;
-/// How much the memory of the end that lives on may grow from the first half to the second, in KiB.
+/// Most by which the memory of the end that lives on may grow from the first half to the second, in KiB.
 const GROWTH_KIB: u64 = 8 << 10;
 
 /// Two hosts, the wire between them, and the end that lives on from life to life.
@@ -100,7 +101,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// What leaks stays, so medians are compared.
+/// The middle one: leaks stay, peaks do not.
 fn median(looks: &[u64]) -> u64 {
     let mut looks = looks.to_vec();
     looks.sort_unstable();
@@ -114,7 +115,7 @@ fn every_byte_arrives_over_a_hostile_wire_for_a_while() {
     // A few schemes, all protections and both families.
     let seeds: Vec<u64> = (0..4).map(|life| life * (schemes().len() as u64 / 4 + 1)).collect();
     for seed in &seeds {
-        Life::new(*seed).run(&mut world, &mut tally, Length::Batches(12));
+        Life::new(*seed).run(&mut world, &mut tally, Length::Batches(6));
     }
     println!("chaos over the provider, seeds {seeds:?}");
     tally.show(&world);

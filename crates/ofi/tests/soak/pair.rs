@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::script::End;
 use crate::wire::Host;
 
-/// As long as an order may take: longer than an end itself waits, which says more.
+/// Longest time of an order: longer than an end itself waits, which says more.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A process with an end.

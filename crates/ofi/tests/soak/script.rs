@@ -116,7 +116,7 @@ pub(crate) struct Op {
     pub(crate) salt: u64,
 }
 
-/// What an end does next.
+/// The next deed of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Posts its request of this number.

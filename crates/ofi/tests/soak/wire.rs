@@ -94,7 +94,7 @@ impl Host {
     }
 }
 
-/// Where a datagram goes, and the headers before it.
+/// The receiver of a datagram, and the headers before it.
 #[derive(Clone, Copy)]
 struct Way {
     to: usize,
@@ -186,7 +186,7 @@ struct Now {
     latest: Duration,
 }
 
-/// What a test may change while traffic flows.
+/// State that a test changes while traffic flows.
 struct Shared {
     now: Mutex<Now>,
     /// By sender: longer packets are lost, all of them with 0.
