@@ -99,7 +99,7 @@ pub(crate) fn add(
     context: usize,
 ) {
     let (ep, from, none) = (node.ep.cast(), amount.as_ptr().cast(), null_mut());
-    let (into, context) = (before.map(|bytes| bytes.as_mut_ptr()), context as *mut c_void);
+    let (into, context) = (before.map(<[u8]>::as_mut_ptr), context as *mut c_void);
     // SAFETY: an endpoint; the caller keeps the bytes.
     let call = || unsafe {
         let atomic = &*(*node.ep).atomic;

@@ -106,7 +106,9 @@ impl Life {
             stray: 0.0,
             mark: draw(&mut rng, &[0.0, 0.0, 0.1]),
         };
-        let latest: &[u64] = if SLOW.contains(&scheme) { &[20] } else { &[20, 500, 20_000] };
+        let is_slow = SLOW.contains(&scheme);
+        let faults = if is_slow { Faults { lose: faults.lose.min(0.02), ..faults } } else { faults };
+        let latest: &[u64] = if is_slow { &[20] } else { &[20, 500, 20_000] };
         Life {
             seed,
             scheme,

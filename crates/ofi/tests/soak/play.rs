@@ -257,10 +257,10 @@ impl<'a> Play<'a> {
         let (op, place) = (&ops[index], &self.places[index]);
         assert!(place[..len] == pattern(op.len, op.salt)[..len], "the bytes of {op:?}");
         assert!(place[len..].iter().all(|byte| *byte == UNTOUCHED), "behind {op:?}");
-        for before in self.compared..index {
-            if let Verb::Write { at } = ops[before].verb {
-                let bytes = pattern(ops[before].len, ops[before].salt);
-                assert!(self.at.board(at, bytes.len()) == bytes, "{op:?} has overtaken {:?}", ops[before]);
+        for before in ops.iter().take(index).skip(self.compared) {
+            if let Verb::Write { at } = before.verb {
+                let bytes = pattern(before.len, before.salt);
+                assert!(self.at.board(at, bytes.len()) == bytes, "{op:?} has overtaken {before:?}");
                 self.at.expected_board[at..at + bytes.len()].copy_from_slice(&bytes);
             }
         }

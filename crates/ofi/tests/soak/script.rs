@@ -166,11 +166,11 @@ fn ops(rng: &mut Rng, eager: usize, fate: Fate) -> Vec<Op> {
     for _ in 0..=rng.below(AT_A_TIME - 1) {
         let mut len = len(rng, eager);
         let mut form = draw(rng, &[Form::Bare, Form::Bare, Form::Data, Form::Injected, Form::InjectedData]);
-        let written = ops.iter().enumerate().filter_map(|(of, op)| match op.verb {
+        let mut written = ops.iter().enumerate().filter_map(|(of, op)| match op.verb {
             Verb::Write { at } if op.form.has_entry() => Some((of, at, op.len)),
             _ => None,
         });
-        let last_write = written.last();
+        let last_write = written.next_back();
         let (word, amount) = (rng.below(WORDS as u32) as usize, rng.next_u64() >> 20);
         let verb = match (rng.below(10), last_write) {
             (0..=3, _) => {
