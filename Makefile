@@ -193,10 +193,11 @@ fuzz: ## Fuzz with coverage feedback (nightly Rust and cargo-fuzz), or longer wi
 		seed=$$(date +%s); $(CARGO) run --quiet --locked --profile fuzz -p pathweave-fuzz --bin smoke -- --iterations 1000000 --seed $$seed; \
 	fi
 
-soak: ## Chaos over all schemes in simulated time and over sockets, beside liars, and in a lab whose links are in trouble; every byte checked, memory flat.
+soak: ## Chaos over all schemes in simulated time, over sockets and over the libfabric provider, beside liars, and in a lab whose links are in trouble; every byte checked, memory flat.
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-datapath --test conformance -- --ignored --exact soak::in_simulated_time --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-datapath --test conformance -- --ignored --exact soak::over_sockets --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-datapath --test conformance -- --ignored --exact liars::soak --nocapture
+	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-ofi --test soak -- --ignored --exact every_byte_arrives_over_a_hostile_wire --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) $(CARGO) test --locked -p pathweave-lab --test soak -- --ignored --nocapture
 	$(CARGO) test --locked -p pathweave-lab --test datagrams -- --ignored --nocapture
 

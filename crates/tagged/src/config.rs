@@ -17,7 +17,7 @@ pub const MOST_RECEIVES: u16 = 64;
 pub struct Config {
     /// Longest message that is sent eagerly, in bytes (PATHWEAVE_EAGER).
     pub eager: u32,
-    /// Bytes of the receives of busy peers: `eager` and a header.
+    /// Bytes of the receives of busy peers: `eager` and a header, but as many as the [`FIRST_RECEIVES`] have at least.
     pub busy_receive: u32,
     /// Bytes of all receives posted for peers. Every peer has [`FIRST_RECEIVES`], beyond it if need be.
     pub pool: u64,

@@ -23,8 +23,10 @@ pub struct Engine {
 
 impl Engine {
     /// An engine that knows nobody.
-    pub fn new(config: Config) -> Self {
+    pub fn new(mut config: Config) -> Self {
         let hash = FixedState::with_seed(config.seed);
+        // Peers take smaller ones for a violation.
+        config.busy_receive = config.busy_receive.max(crate::config::FIRST_RECEIVES.1);
         Engine { peers: HashMap::with_hasher(hash), core: Core::new(config) }
     }
 

@@ -59,6 +59,23 @@ fn messages_of_all_sizes_are_received_in_the_order_sent() {
     }
 }
 
+/// A short limit of eager messages asks for receives of busy peers that are shorter than the first: those are never granted.
+#[test]
+fn receives_of_busy_peers_are_no_shorter_than_the_first() {
+    let mut world = World::new(2, Config { eager: 1024, busy_receive: 1024 + 64, ..config() }, 1);
+    for number in 0..200 {
+        let len = [0, 1024, 1025, 5_000][number as usize % 4];
+        let (payload, into) = (world.buffer(0, &pattern(number, len)), world.buffer(1, &vec![0; len]));
+        world.send(0, 1, 5, payload, number);
+        world.receive(1, Some(0), 5, 0, into, number);
+    }
+    world.run();
+    for at in 0..2 {
+        let done = world.take_completions(at);
+        assert_eq!((done.len(), done.iter().all(|done| done.result.is_ok())), (200, true));
+    }
+}
+
 /// What is sent past the queues stays in order with what goes through them, and waits for receives as that does.
 #[test]
 fn messages_past_the_queues_keep_the_order() {

@@ -108,11 +108,16 @@ pub fn check(what: isize) -> Result<isize, i32> {
 
 /// Hints for the capabilities.
 pub fn getinfo(caps: u64) -> Result<*mut Info, i32> {
+    getinfo_of(caps, FI_SOCKADDR_IN)
+}
+
+/// The same for a family of addresses.
+fn getinfo_of(caps: u64, addr_format: u32) -> Result<*mut Info, i32> {
     environment();
     // SAFETY: zero is a good value of every field.
     let mut hints: Info = unsafe { std::mem::zeroed() };
     hints.caps = caps;
-    hints.addr_format = FI_SOCKADDR_IN;
+    hints.addr_format = addr_format;
     getinfo_with(&hints)
 }
 
@@ -145,6 +150,8 @@ pub struct Options {
     pub cq_flags: u64,
     pub wait_obj: u32,
     pub mr_mode: i32,
+    /// FI_SOCKADDR_IN or FI_SOCKADDR_IN6.
+    pub addr_format: u32,
 }
 
 impl Default for Options {
@@ -155,6 +162,7 @@ impl Default for Options {
             cq_flags: 0,
             wait_obj: FI_WAIT_FD,
             mr_mode: 0,
+            addr_format: FI_SOCKADDR_IN,
         }
     }
 }
@@ -166,7 +174,7 @@ impl Node {
 
     /// `bind` is called before the endpoint is enabled.
     pub fn with(options: Options, bind: impl FnOnce(&Node)) -> Self {
-        let info = getinfo(options.caps).expect("an offer");
+        let info = getinfo_of(options.caps, options.addr_format).expect("an offer");
         // SAFETY: the arguments are those of libfabric's calls.
         unsafe {
             (*(*info).domain_attr).mr_mode = options.mr_mode;

@@ -255,6 +255,8 @@ struct Params {
     max_decrease: f64,
     min: f64,
     max: f64,
+    /// By which the window is spaced after a reset; absent without a least rate: by the last one, as published.
+    reset_rtt: Option<f64>,
 }
 
 impl Swift {
@@ -298,6 +300,7 @@ impl Swift {
                 max_decrease: config.max_decrease,
                 min: config.min_packets.max(floor).min(bdp + 1.0),
                 max: (config.max_bdp * bdp).max(2.0),
+                reset_rtt: (min_rate > Rate::ZERO).then_some(ps(env.measured.base_rtt)),
             },
         }
     }
@@ -322,13 +325,18 @@ impl Swift {
             self.last_decrease = now;
         }
     }
-    /// Timeouts in a row, without an acknowledgement in between, are what resets the window.
+    /// Timeouts in a row, without an acknowledgement in between, are what resets the window. They show that the last round-trip time
+    /// is of long ago, so the least window is spaced by the idle one, which makes it the least rate: spaced by that of one late packet, each
+    /// try, of which the network may lose most, would take seconds.
     fn on_timeout(&mut self, now: Time) {
         if self.may_decrease(now) {
             self.timeouts += 1;
         }
         let reset = self.timeouts >= RESET_TIMEOUTS;
         self.shrink(now, if reset { self.params.min / self.cwnd } else { 1.0 - self.params.max_decrease });
+        if let (true, Some(rtt)) = (reset, self.params.reset_rtt) {
+            self.rtt = rtt;
+        }
     }
     fn on_ack(&mut self, now: Time, rtt: Duration, is_used: bool) {
         self.timeouts = 0;
@@ -662,6 +670,33 @@ mod tests {
         };
         swift.on_sent(now, &sent, &mut Host::new(1).cx());
         assert_eq!(swift.permit(now, &want(0), &mut Host::new(1).cx()), Permit::At(Time::from_us(130))); // 20 us / 0.25
+    }
+
+    /// One packet was late, then all are lost: 0.1 packets (the floor) a round trip of 10 us, not of that packet's 6 ms.
+    #[test]
+    fn after_a_reset_the_least_window_is_spaced_by_the_idle_round_trip() {
+        let mut swift = swift();
+        ack(&mut swift, Time::from_us(6_000), 6_000);
+        for timeout in 1..=RESET_TIMEOUTS {
+            let now = Time::from_us(20_000 * u64::from(timeout));
+            swift.on_feedback(now, &feedback(FeedbackKind::Timeout), &mut Host::new(1).cx());
+        }
+        assert!((swift.window_packets() - 0.1).abs() < 1e-9, "{}", swift.window_packets());
+        let sent = Sent {
+            path: PathId(0),
+            psn: 0,
+            msn: 0,
+            payload_bytes: 1_172,
+            wire_bytes: 1_250,
+            retransmit: true,
+            inflight_packets: 1,
+        };
+        let now = Time::from_us(200_000);
+        swift.on_sent(now, &sent, &mut Host::new(1).cx());
+        assert_eq!(swift.permit(now, &want(0), &mut Host::new(1).cx()), Permit::At(Time::from_us(200_100)));
+        // Of what comes after it the round trip counts again.
+        ack(&mut swift, Time::from_us(200_500), 500);
+        assert_eq!(swift.rtt, 500e6);
     }
 
     /// A ping-pong: nothing waits when an answer comes. From 0.25 packets a quarter more makes none; a whole packet more does.
