@@ -127,6 +127,7 @@ __all__ = [
     "Margin",
     "MarkAt",
     "MarkedRate",
+    "MessageConnections",
     "MixedPicker",
     "Model",
     "MoeWorkload",
@@ -163,6 +164,7 @@ __all__ = [
     "PenaltiesPicker",
     "PermutationWorkload",
     "Pfc",
+    "PfcThreshold",
     "Picker",
     "PipelineWorkload",
     "Placement",
@@ -1423,7 +1425,7 @@ class Penalties(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Pfc(Table):
-    """Priority flow control (IEEE 802.1Qbb) with a dynamic threshold per ingress port and class.
+    """Priority flow control (IEEE 802.1Qbb) with a threshold per ingress port and class.
 
     Args:
         alpha: XOFF when an ingress queue holds more than this share of the free shared buffer. Default 1/8 (HPCC,
@@ -1434,6 +1436,8 @@ class Pfc(Table):
         headroom: Room kept for what arrives after XOFF was sent, per ingress port and class. Absent: computed from the
             link (two propagation delays, a frame at each end, the pause frame itself) which is always enough.
         storm_after: A port paused without a break for this long ends the run as a pause storm. Default 100 ms.
+        threshold: How much an ingress queue may hold before XOFF: "dynamic" (default) a share `alpha` of the free
+            shared buffer; "static" an equal part of the shared buffer for each port, whatever is free (LAPS).
         xon_gap: XON when it has fallen this far below the XOFF threshold. Default 3 KB (HPCC).
     """
 
@@ -1442,6 +1446,7 @@ class Pfc(Table):
     enabled: bool | None = None
     headroom: Size | None = None
     storm_after: Time | None = None
+    threshold: PfcThreshold | None = None
     xon_gap: Size | None = None
 
 
@@ -1813,12 +1818,15 @@ class SelectiveRepeatRecovery(Table):
     Args:
         reorder_packets: A packet counts as lost once one sent this many packets later is acknowledged. 0: never, only
             the timer finds losses; right for lossless fabrics under spraying.
+        sender_window_packets: Packets beyond the first gap that the sender sends, at least `window_packets`: more than
+            those the receiver drops (UDMP, section III-D). Absent: `window_packets`.
         window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
             Absent: 4,096, or as many as fill two bandwidth-delay products of the path.
     """
 
     kind: ClassVar[str | None] = "selective_repeat"
     reorder_packets: int | None = None
+    sender_window_packets: int | None = None
     window_packets: int | None = None
 
 
@@ -2079,11 +2087,16 @@ class ConnectionService(Table):
 
 @dataclass(kw_only=True, repr=False)
 class SharedReceiveService(Table):
-    """Extended reliable connection (XRC, IBTA annex A14): a process has one initiator for each remote host, whose
+    """Extended reliable connection (XRC, IBTA annex A14): a process has one initiator for each remote node, whose
     processes share receive queues.
+
+    Args:
+        node_processes: Processes of a node, 1 to 32768: shared receive queues do not cross virtual machines. Absent:
+            all of the host.
     """
 
     kind: ClassVar[str | None] = "shared_receive"
+    node_processes: int | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2876,6 +2889,8 @@ class WorkloadTable(Table):
         between_sites: How those of its messages are carried that go to another data centre, which are reported as a
             group of their own, "NAME between sites". Default: like the others.
         class_: Traffic class of its data packets: 1 (default) to the number of `switch.weights`.
+        connections: Connections of its messages: "of-kind" (default), for most kinds one for each pair of processes;
+            "own", one for each message, which begins at the rate of a new connection, as ASTRA-sim has them with ns-3.
         group: Name under which it is reported; its random streams depend on it. Workloads of one name are reported
             together. Default: the kind.
         pool: The `[pools]` entry whose hosts it has, which it then numbers from 0. Default: all hosts.
@@ -2888,6 +2903,7 @@ class WorkloadTable(Table):
 
     between_sites: SchemeName | str | Scheme | None = None
     class_: int | None = None
+    connections: MessageConnections | None = None
     group: str | None = None
     pool: str | None = None
     role: Role | None = None
@@ -3729,6 +3745,12 @@ MarkAt: TypeAlias = Literal["enqueue", "dequeue"]
 MarkedRate: TypeAlias = Literal["of_its_path", "reduced", "kept"]
 
 
+# Connections of the messages of a workload.
+# "of-kind": Those of the kind: most kinds have one for each pair of processes.
+# "own": One for each message, which begins at the rate of a new connection (ASTRA-sim with ns-3).
+MessageConnections: TypeAlias = Literal["of-kind", "own"]
+
+
 # A network whose training is simulated. Input is a colour image of 224 x 224 pixels, output 1,000 classes.
 # "resnet-50": 25,557,032 parameters (He et al., "Deep residual learning for image recognition", CVPR 2016, table 1).
 # "vgg-16": 138,357,544 parameters (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image
@@ -3880,6 +3902,12 @@ PathSet: TypeAlias = OwnPathSet | AllShortestPathSet | KShortestPathSet | FilePa
 # "inter-pod": At random, every flow between different pods.
 # "shift": Host i to host i + `shift`, modulo the number of hosts.
 Pattern: TypeAlias = Literal["random", "inter-rack", "inter-pod", "shift"]
+
+
+# Threshold of XOFF.
+# "dynamic": A share of the free shared buffer.
+# "static": An equal part of the shared buffer for each port.
+PfcThreshold: TypeAlias = Literal["dynamic", "static"]
 
 
 # A path picker: its name, or a table of its name with its parameters (`{ plb = { forced_rounds = 6 } }`).

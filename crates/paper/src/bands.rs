@@ -39,9 +39,14 @@ pub(crate) fn bands(figure: &FigurePlan, point: &Point, measure: &str, x: f64, u
             (Some(base), Compare::Difference) => base + limit,
         });
         let colour = look(&file.series, of, false).colour;
-        Some(Band { x, low: a.min(b) / unit, high: a.max(b) / unit, colour })
+        Some(Band { x, low: a.min(b) / unit, high: a.max(b) / unit, colour, place: (0, 1) })
     };
-    file.claim.iter().filter(about).filter_map(band).collect()
+    let mut bands: Vec<Band> = file.claim.iter().filter(about).filter_map(band).collect();
+    let count = bands.len();
+    for (place, band) in bands.iter_mut().enumerate() {
+        band.place = (place, count);
+    }
+    bands
 }
 
 /// The curve of a name at which published numbers are drawn: the first reading, else as printed, else the only one.

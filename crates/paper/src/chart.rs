@@ -39,6 +39,8 @@ pub(crate) struct Band {
     pub(crate) low: f64,
     pub(crate) high: f64,
     pub(crate) colour: usize,
+    /// Its place among the bands of one bar or point, and how many they are.
+    pub(crate) place: (usize, usize),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -334,9 +336,11 @@ where
     let half = if panel.bars { 0.5 * BARS / panel.curves.len() as f64 } else { 0.06 };
     for band in &panel.bands {
         let colour = Look { colour: band.colour, ..Look::default() }.ink();
-        let ends = [(band.x - half, band.low), (band.x + half, band.high)];
-        plot.draw_series([Rectangle::new(ends, colour.mix(0.25).filled())])?;
-        plot.draw_series([Rectangle::new(ends, INK.stroke_width(2))])?;
+        let (place, count) = (band.place.0 as f64, band.place.1.max(1) as f64);
+        let edge = |place: f64| band.x - half + 2.0 * half * place / count;
+        let ends = [(edge(place), band.low), (edge(place + 1.0), band.high)];
+        plot.draw_series([Rectangle::new(ends, colour.mix(0.4).filled())])?;
+        plot.draw_series([Rectangle::new(ends, INK.stroke_width(1))])?;
     }
     let range = plot.x_range();
     for (name, at) in &chart.levels {

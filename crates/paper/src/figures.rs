@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::catalogue::{Catalogue, Paper};
+use crate::claims::Weight;
 use crate::error::PaperError;
 use crate::model::{Shown, Variant};
 use crate::record::Record;
@@ -136,6 +137,35 @@ pub fn figures_text(catalogue: &Catalogue, rows: &[Row]) -> Result<String, Paper
             let cells = [&row.name, &row.what, row.state.word(), &options, &row.grounds];
             let cells = cells.map(|cell| cell.replace('|', "\\|"));
             text.push_str(&format!("| {} |\n", cells.join(" | ")));
+        }
+    }
+    Ok(text)
+}
+
+/// Markdown: every published claim of a paper with what was recorded, a line a claim and variant.
+///
+/// # Errors
+/// If the paper's files or its record are wrong.
+pub fn claims_table(paper: &Paper) -> Result<String, PaperError> {
+    let record = paper.record()?;
+    let judged = paper.file.judged.as_ref().map_or(Variant::AS_PRINTED, Variant::name);
+    let mut text = format!(
+        "Judged is the variant \"{judged}\" where there are several.\n\n| Published | Claim | Published number | Variant | \
+         Measured here | State |\n|---|---|---|---|---|---|\n"
+    );
+    for shown in &paper.file.shown {
+        for id in &shown.figures {
+            let claims = record.figures.get(id).map(|figure| &figure.claims[..]).unwrap_or_default();
+            for one in claims.iter().filter(|claim| claim.weight != Weight::Aside) {
+                let state = match one.weight {
+                    Weight::Fitted => "fitted",
+                    _ => one.state.word(),
+                };
+                let state = if one.variant == judged { format!("**{state}**") } else { state.to_owned() };
+                let cells = [&shown.name, &one.claim, &one.published, &one.variant, &one.measured, &state];
+                let cells = cells.map(|cell| cell.replace('|', "\\|"));
+                text.push_str(&format!("| {} |\n", cells.join(" | ")));
+            }
         }
     }
     Ok(text)

@@ -36,7 +36,7 @@ pub use catalogue::{Catalogue, Figure, Paper};
 pub use claims::{Detail, Verdict, Weight, verdicts};
 pub use error::PaperError;
 pub use extract::{Observed, observe, statistic};
-pub use figures::{Row, RowState, figures_text, overview_text, rows};
+pub use figures::{Row, RowState, claims_table, figures_text, overview_text, rows};
 pub use kept::KeptRuns;
 pub use overview::overview_html;
 pub use plan::{FigurePlan, Look, Plan, Point, Run};

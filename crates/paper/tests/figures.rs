@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pathweave_paper::{Catalogue, RowState, figures_text, overview_html, overview_text, rows};
+use pathweave_paper::{Catalogue, RowState, claims_table, figures_text, overview_html, overview_text, rows};
 
 /// Figures and tables of the five publications that have a result: not drawings of a design, not parameters of a set-up.
 const PUBLISHED: usize = 47;
@@ -52,6 +52,17 @@ fn the_documents_have_the_table() {
     let overview = overview_text(&catalogue, &rows, "papers.md").unwrap();
     check("README.md", "figures", &overview);
     check("papers.md", "figures", &figures_text(&catalogue, &rows).unwrap());
+}
+
+#[test]
+fn the_pages_of_results_have_every_claim() {
+    let catalogue = Catalogue::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers")).unwrap();
+    for name in catalogue.names() {
+        let paper = catalogue.paper(name).unwrap();
+        if !paper.file.shown.is_empty() {
+            check(&format!("{name}-results.md"), "claims", &claims_table(&paper).unwrap());
+        }
+    }
 }
 
 #[test]
