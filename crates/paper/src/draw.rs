@@ -151,7 +151,11 @@ fn measures(figure: &FigurePlan, name: &str, bars: bool) -> Vec<PanelChart> {
         }
         let names = figure.panels.iter().map(|p| p.name.clone()).collect();
         charts.push(PanelChart {
-            title: title(group.map_or("", |group| &figure.panels[group].name), name, !file.plot.also.is_empty()),
+            title: title(
+                group.map_or("", |group| &figure.panels[group].name),
+                name,
+                !file.plot.also.is_empty(),
+            ),
             curves,
             categories: if over_panels { names } else { figure.xs.clone() },
             bars,

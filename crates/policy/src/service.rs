@@ -272,7 +272,8 @@ mod tests {
     fn queue_pairs_of_a_host_by_hand() {
         let erd = Service::Datagram(DatagramConfig::default());
         let counts = |hosts| {
-            [Service::Connection, Service::SharedReceive, erd].map(|service| service.queue_pairs(hosts, 4))
+            [Service::Connection, Service::SharedReceive(SharedReceiveConfig::default()), erd]
+                .map(|service| service.queue_pairs(hosts, 4))
         };
         assert_eq!(counts(2), [16, 4, 4]);
         assert_eq!(counts(64), [1_008, 252, 4]);
