@@ -1436,8 +1436,8 @@ class Pfc(Table):
         headroom: Room kept for what arrives after XOFF was sent, per ingress port and class. Absent: computed from the
             link (two propagation delays, a frame at each end, the pause frame itself) which is always enough.
         storm_after: A port paused without a break for this long ends the run as a pause storm. Default 100 ms.
-        threshold: How much an ingress queue may hold before XOFF: "dynamic" (default) a share `alpha` of the free
-            shared buffer; "static" an equal part of the shared buffer for each port, whatever is free (LAPS).
+        threshold: Threshold of XOFF of an ingress queue: "dynamic" (default) a share `alpha` of the free shared buffer;
+            "static" an equal part of the shared buffer for each port, whatever is free (LAPS).
         xon_gap: XON when it has fallen this far below the XOFF threshold. Default 3 KB (HPCC).
     """
 

@@ -74,7 +74,7 @@ impl Default for SwitchConfig {
 pub struct PfcConfig {
     /// Whether data classes are lossless. Default true.
     pub enabled: bool,
-    /// How much an ingress queue may hold before XOFF: "dynamic" (default) a share `alpha` of the free shared buffer; "static" an
+    /// Threshold of XOFF of an ingress queue: "dynamic" (default) a share `alpha` of the free shared buffer; "static" an
     /// equal part of the shared buffer for each port, whatever is free (LAPS).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "PfcThreshold::is_dynamic"))]
     pub threshold: PfcThreshold,
@@ -123,7 +123,7 @@ pub enum PfcThreshold {
 }
 
 impl PfcThreshold {
-    /// Whether it is the default.
+    /// True of the default.
     pub fn is_dynamic(&self) -> bool {
         *self == PfcThreshold::Dynamic
     }

@@ -118,7 +118,7 @@ pub(crate) struct Switch {
     pub(crate) links_down: u32,
     /// Of the free shared buffer, in 65,536ths: what an ingress account may hold before its neighbour is paused.
     pub(crate) pfc_alpha: u64,
-    /// What an ingress account may hold whatever is free: 0 where the threshold is dynamic.
+    /// Bytes that an ingress account may hold whatever is free: 0 where the threshold is dynamic.
     pub(crate) pfc_static_bytes: u64,
     /// Of the free buffer, in 65,536ths: what a queue may hold where PFC is off.
     pub(crate) egress_alpha: u64,

@@ -28,7 +28,7 @@ pub(crate) struct PanelChart {
     pub(crate) categories: Vec<String>,
     /// Bars rather than lines.
     pub(crate) bars: bool,
-    /// What is published, in the colours of what it is compared with.
+    /// Published bands, in the colours of what they are compared with.
     pub(crate) bands: Vec<Band>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Band {
     pub(crate) low: f64,
     pub(crate) high: f64,
     pub(crate) colour: usize,
-    /// Its place among the bands of one bar or point, and how many they are.
+    /// Place among the bands of one bar or point, and how many they are.
     pub(crate) place: (usize, usize),
 }
 

@@ -50,7 +50,7 @@ pub struct Recorded {
     pub published: String,
     /// Name of the variant, empty for schemes without variants.
     pub variant: String,
-    /// What we measured, in words.
+    /// The measured number, in words.
     pub measured: String,
     /// Mean over seeds, in the unit compared; none where there is no number.
     pub mean: Option<f64>,

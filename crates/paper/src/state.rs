@@ -27,7 +27,7 @@ impl State {
     pub const ALL: [State; 5] =
         [State::Agrees, State::Exceeds, State::FallsShort, State::Contradicts, State::Undecided];
 
-    /// As tables write it of one claim.
+    /// Word of tables for one claim.
     pub fn word(self) -> &'static str {
         match self {
             State::Agrees => "agrees",

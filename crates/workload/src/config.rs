@@ -59,7 +59,7 @@ pub enum MessageConnections {
 }
 
 impl MessageConnections {
-    /// Whether it is the default.
+    /// True of the default.
     pub fn is_of_kind(&self) -> bool {
         *self == MessageConnections::OfKind
     }

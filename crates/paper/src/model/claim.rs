@@ -58,7 +58,7 @@ pub struct Claim {
     /// Another reading of a claim that is there already: judged and shown, but how the figure stands does not hinge on it.
     #[serde(default)]
     pub aside: bool,
-    /// What was fitted to this figure: a claim that holds by that reproduces nothing, and does not count.
+    /// The parameter that was fitted to this figure: a claim that holds by that reproduces nothing, and does not count.
     pub fitted: Option<String>,
     /// The reason why it does not agree, by variant, each with the experiment that shows it. `""` is any variant.
     #[serde(default)]

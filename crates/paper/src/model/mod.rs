@@ -247,7 +247,7 @@ pub enum Only {
 }
 
 impl Only {
-    /// As records write the size.
+    /// Name of the size, as records write it.
     pub fn name(self) -> &'static str {
         match self {
             Only::Quick => "quick",
