@@ -30,7 +30,11 @@ pub(crate) fn bands(figure: &FigurePlan, point: &Point, measure: &str, x: f64, u
                 (Some(figure.estimate(of, at)?.mean), of.series)
             }
         };
-        let limits = [claim.at_least.or(claim.at_most)?, claim.at_most.or(claim.at_least)?];
+        // A band as it is judged; a bound is a line.
+        let limits = match (claim.at_least, claim.at_most) {
+            (Some(least), Some(most)) => [least - claim.tolerance, most + claim.tolerance],
+            (least, most) => [least.or(most)?; 2],
+        };
         let [a, b] = limits.map(|limit| match (base, claim.compare) {
             (None, _) => limit,
             (Some(base), Compare::Ratio) => base * limit,
@@ -89,7 +93,7 @@ mod tests {
     fn a_band_is_where_the_published_number_would_be() {
         let head = "text = 't'\nsource = 'section 1'\npublished = 'p'\nmeasure = 'm'\nseries = 'a'\nshow = 'percent'\n";
         let claims = format!(
-            "[[claim]]\n{head}versus = {{ series = 'b' }}\ncompare = 'reduction'\nat_least = 0.2\nat_most = 0.5\n\
+            "[[claim]]\n{head}versus = {{ series = 'b' }}\ncompare = 'reduction'\nat_least = 0.2\nat_most = 0.4\ntolerance = 0.1\n\
              [[claim]]\n{head}at_most = 3.0\npanels = ['second']\n\
              [[claim]]\naside = true\n{head}at_most = 9.0\n"
         );
@@ -99,9 +103,9 @@ mod tests {
             let bands = bands(&figure, &figure.points[point], "m", 7.0, 2.0);
             bands.iter().map(|band| (band.x, band.low, band.high)).collect::<Vec<_>>()
         };
-        // 20 to 50 % below 10, halved by the unit.
-        assert_eq!(of(0), [(7.0, 2.5, 4.0)]);
-        assert_eq!(of(3), [(7.0, 2.5, 4.0), (7.0, 1.5, 1.5)]);
+        // 10 to 50 % below 10, halved by the unit.
+        assert_eq!(of(0), [(7.0, 2.5, 4.5)]);
+        assert_eq!(of(3), [(7.0, 2.5, 4.5), (7.0, 1.5, 1.5)]);
         assert!(of(1).is_empty());
     }
 }

@@ -341,6 +341,9 @@ where
         let ends = [(edge(place), band.low), (edge(place + 1.0), band.high)];
         plot.draw_series([Rectangle::new(ends, colour.mix(0.4).filled())])?;
         plot.draw_series([Rectangle::new(ends, INK.stroke_width(1))])?;
+        if band.low == band.high {
+            plot.draw_series([PathElement::new(ends, INK.stroke_width(3))])?;
+        }
     }
     let range = plot.x_range();
     for (name, at) in &chart.levels {

@@ -200,8 +200,7 @@ pub(crate) fn verdict_text<'a>(standings: impl IntoIterator<Item = Standing> + '
     let mut counts: BTreeMap<Standing, usize> = BTreeMap::new();
     standings.into_iter().for_each(|standing| *counts.entry(standing).or_default() += 1);
     let all: usize = counts.values().sum();
-    let parts: Vec<String> =
-        counts.iter().map(|(standing, count)| format!("{count} {}", standing.word())).collect();
+    let parts: Vec<String> = counts.iter().map(|(standing, count)| standing.counted(*count)).collect();
     format!("Of {all} figures and tables {}.", parts.join(", "))
 }
 
@@ -239,6 +238,6 @@ mod tests {
     #[test]
     fn a_paper_is_the_sum_of_its_figures() {
         let standings = [Standing::FallsShort, Standing::Agrees, Standing::FallsShort];
-        assert_eq!(verdict_text(standings), "Of 3 figures and tables 1 agrees, 2 falls short.");
+        assert_eq!(verdict_text(standings), "Of 3 figures and tables 1 agrees, 2 fall short.");
     }
 }

@@ -48,6 +48,18 @@ impl Standing {
             Standing::Fitted => "fitted",
         }
     }
+
+    /// Word for so many figures: "2 agree".
+    pub(crate) fn counted(self, count: usize) -> String {
+        let word = match (self, count) {
+            (Standing::Agrees, 2..) => "agree",
+            (Standing::Exceeds, 2..) => "exceed",
+            (Standing::FallsShort, 2..) => "fall short",
+            (Standing::Contradicts, 2..) => "contradict",
+            (one, _) => one.word(),
+        };
+        format!("{count} {word}")
+    }
 }
 
 /// Standing of a figure, and its claims by state.
