@@ -96,6 +96,8 @@ const INERT_OF_SCHEMES: &[Inert] = &[
     ("erd", "service.retry_limit", "likewise"),
     ("erd", "service.rtt", "likewise"),
     ("erd", "service.window_packets", "no source has 64 packets under way"),
+    ("", "recovery.sender_window_packets", "no sender has as many packets under way as the receiver tracks"),
+    ("xrc", "service.node_processes", "every host runs one process"),
     ("timely", "policy.cc.t_high", "round trips stay below t_low, and with it all that TIMELY does"),
     ("timely", "policy.cc.beta", "likewise"),
     ("timely", "policy.cc.gain", "likewise"),
