@@ -1,9 +1,9 @@
 //! Published bands in a picture: where the curve of a claim would be, by what it is compared with here.
 
 use crate::chart::Band;
-use crate::claims::Weight;
+use crate::claims::{Weight, places};
 use crate::draw::look;
-use crate::model::{Claim, Compare, Series, Variant, plain};
+use crate::model::{Claim, Compare, Series, Variant};
 use crate::plan::{FigurePlan, Point};
 
 /// The bands of the published claims about `measure` at `point`, in the measure's unit over `unit`, at `x`.
@@ -13,11 +13,12 @@ pub(crate) fn bands(figure: &FigurePlan, point: &Point, measure: &str, x: f64, u
     if !is_told(&file.series, series) {
         return Vec::new();
     }
+    let at = (point.panel, point.x);
     let about = |claim: &&Claim| {
         claim.series == series.name
             && claim.measure == measure
             && Weight::of(claim) == Weight::Counts
-            && covers(figure, claim, point)
+            && places(figure, claim).contains(&at)
     };
     let band = |claim: &Claim| {
         let (base, of) = match &claim.versus {
@@ -25,9 +26,9 @@ pub(crate) fn bands(figure: &FigurePlan, point: &Point, measure: &str, x: f64, u
             Some(versus) => {
                 let plain = versus.panel.is_none() && versus.measure.is_none() && versus.at.is_none();
                 let name = versus.series.as_ref().filter(|_| plain)?;
-                let of = base(figure, point, name, series.variant.as_ref())?;
-                let at = file.measure.iter().position(|known| known.name == measure)?;
-                (Some(figure.estimate(of, at)?.mean), of.series)
+                let of = figure.point(at, name, series.variant.as_ref())?;
+                let measure = file.measure.iter().position(|known| known.name == measure)?;
+                (Some(figure.estimate(of, measure)?.mean), of.series)
             }
         };
         // A band as it is judged; a bound is a line.
@@ -62,26 +63,6 @@ fn is_told(all: &[Series], series: &Series) -> bool {
     };
     let same = all.iter().filter(|other| other.name == series.name);
     same.min_by_key(|other| rank(other)).is_some_and(|told| std::ptr::eq(told, series))
-}
-
-fn covers(figure: &FigurePlan, claim: &Claim, point: &Point) -> bool {
-    let panel = &figure.panels[point.panel];
-    let at: Vec<String> = claim.at.iter().map(plain).collect();
-    (claim.panels.is_empty() || claim.panels.iter().any(|name| panel.answers_to(name)))
-        && (at.is_empty() || at.contains(&figure.xs[point.x]))
-}
-
-/// The point that a claim compares with: of the same variant if there is one.
-fn base<'a>(figure: &'a FigurePlan, at: &Point, name: &str, variant: Option<&Variant>) -> Option<&'a Point> {
-    let find = |wanted: Option<&Variant>| {
-        figure.points.iter().find(|point| {
-            let series = &figure.figure.file.series[point.series];
-            (point.panel, point.x) == (at.panel, at.x)
-                && series.name == name
-                && series.variant.as_ref() == wanted
-        })
-    };
-    find(variant).or_else(|| find(None))
 }
 
 #[cfg(test)]

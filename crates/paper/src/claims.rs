@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Against, Claim, Compare, Measure, Of, Over, Panel, PlotKind, Series, Variant, plain};
 use crate::plan::{FigurePlan, Plan};
 use crate::rivals;
-use crate::select::Extent;
+use crate::select::{Extent, Size};
 use crate::state::{State, room};
 use pathweave_results::Estimate;
 
@@ -84,13 +84,18 @@ pub fn verdicts(plan: &Plan) -> Vec<Verdict> {
 fn at(plan: &Plan, claim: &Claim, mut verdict: Verdict) -> Verdict {
     let why = match plan.extent {
         Extent::Part => "a part of the figure ran alone, which gives no verdict".to_owned(),
-        Extent::Whole if !plan.size.is(claim.only) => {
-            format!("{} has another size than the claim", plan.size.flag())
-        }
-        Extent::Whole => return verdict,
+        Extent::Whole => match of_other_size(claim, plan.size) {
+            Some(why) => why,
+            None => return verdict,
+        },
     };
     (verdict.state, verdict.why) = (State::Undecided, why);
     verdict
+}
+
+/// The reason why a claim cannot be judged by runs of `size`, where it is about the other one.
+pub(crate) fn of_other_size(claim: &Claim, size: Size) -> Option<String> {
+    (!size.is(claim.only)).then(|| format!("{} has another size than the claim", size.flag()))
 }
 
 /// One verdict a variant; none if none of the claim's panels runs.
@@ -227,7 +232,7 @@ fn unfinished_flows(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant
 }
 
 /// Panels and values of the sweep that a claim looks at, of those that run.
-fn places(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, usize)> {
+pub(crate) fn places(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, usize)> {
     let at: Vec<String> = claim.at.iter().map(plain).collect();
     let wanted = |panel: &Panel| {
         (claim.panels.is_empty() || claim.panels.iter().any(|name| panel.answers_to(name)))
@@ -363,17 +368,27 @@ impl FigurePlan {
         measure: &str,
         seed: usize,
     ) -> Option<f64> {
-        let file = &self.figure.file;
-        let m = file.measure.iter().position(|known| known.name == measure)?;
-        let here = || self.points.iter().filter(|point| point.panel == panel && point.x == x);
-        let named = |wanted: Option<&Variant>| {
-            here().find(|point| {
-                let known = &file.series[point.series];
-                known.name == series && known.variant.as_ref() == wanted
+        let m = self.figure.file.measure.iter().position(|known| known.name == measure)?;
+        let point = self.point((panel, x), series, variant)?;
+        point.observed[seed].as_ref()?.values[m]
+    }
+
+    /// The point of a curve at a panel and value of the sweep: of the variant asked for, else of the curve without one.
+    pub(crate) fn point(
+        &self,
+        (panel, x): (usize, usize),
+        series: &str,
+        variant: Option<&Variant>,
+    ) -> Option<&crate::plan::Point> {
+        let find = |wanted: Option<&Variant>| {
+            self.points.iter().find(|point| {
+                let known = &self.figure.file.series[point.series];
+                (point.panel, point.x) == (panel, x)
+                    && known.name == series
+                    && known.variant.as_ref() == wanted
             })
         };
-        let point = named(variant).or_else(|| named(None))?;
-        point.observed[seed].as_ref()?.values[m]
+        find(variant).or_else(|| find(None))
     }
 
     /// A panel by name.

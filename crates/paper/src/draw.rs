@@ -56,31 +56,17 @@ pub(crate) fn look(all: &[Series], series: usize, marked: bool) -> Look {
     Look { colour: scheme_colours(&schemes)[own], stroke: stroke(all, one), marked }
 }
 
-/// Solid for what runs here, dashed for the scheme as printed and what is simulated, dotted for other readings.
+/// Solid for what runs here, dashed for the scheme as printed and what is simulated; readings by their place among the variants.
 fn stroke(all: &[Series], one: &Series) -> Stroke {
-    let name = |series: &Series| series.variant.as_ref().map_or("", Variant::name).to_owned();
-    let own = name(one);
-    match own.as_str() {
-        "" | Variant::OURS | Variant::MEASURED => Stroke::Solid,
-        Variant::AS_PRINTED | Variant::SIMULATED => Stroke::Dashed,
-        // The only readings of a curve are told apart as two variants are.
+    let place = match one.variant.as_ref().map_or("", Variant::name) {
+        "" | Variant::OURS | Variant::MEASURED => 0,
+        Variant::AS_PRINTED | Variant::SIMULATED => 1,
         _ => {
-            let mut beside: Vec<String> = Vec::new();
-            for series in all.iter().filter(|series| series.name == one.name) {
-                if !beside.contains(&name(series)) {
-                    beside.push(name(series));
-                }
-            }
-            let strokes = [Stroke::Solid, Stroke::Dashed, Stroke::Dotted];
-            let built_in = [Variant::OURS, Variant::AS_PRINTED];
-            let free = strokes.iter().enumerate().filter(|(at, _)| {
-                built_in.get(*at).is_none_or(|variant| !beside.iter().any(|known| known == variant))
-            });
-            let rank = beside.iter().filter(|known| !built_in.contains(&known.as_str()));
-            let rank = rank.take_while(|known| **known != own).count();
-            free.map(|(_, stroke)| *stroke).nth(rank).unwrap_or(Stroke::Dotted)
+            let same = all.iter().filter(|series| series.name == one.name);
+            same.take_while(|series| series.variant != one.variant).count()
         }
-    }
+    };
+    [Stroke::Solid, Stroke::Dashed, Stroke::Dotted][place.min(2)]
 }
 
 /// The scheme of a curve; of one that runs the scenario's, its name stands for it.

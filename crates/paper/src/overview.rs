@@ -8,8 +8,8 @@ use crate::error::PaperError;
 use crate::figures::verdict_text;
 use crate::model::{Claim, Variant};
 use crate::record::{Recorded, RecordedFigure};
-use crate::standing::{Judgement, Standing, judgement};
-use crate::state::{State, without_effect};
+use crate::standing::{Judgement, judgement};
+use crate::state::without_effect;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1c1c1c;--page:#fff;--line:#ddd;--soft:#555;--good:#00704f;--bad:#b3261e;--open:#7a6a00;\
@@ -22,7 +22,7 @@ h2{margin:2.2rem 0 .2rem}h3{font-size:1rem;margin:1.3rem 0 .1rem;border-top:1px 
 .note{color:var(--soft);font-size:14px;margin:.1rem 0 .4rem}\
 .claim{display:grid;grid-template-columns:minmax(0,1fr) 20rem minmax(0,15rem);gap:.2rem 1rem;align-items:center;font-size:14px;\
 padding:.15rem 0}.claim svg{width:100%;height:2rem;overflow:visible}\
-.agrees,.exceeds{color:var(--good)}.falls-short,.contradicts{color:var(--bad)}.undecided{color:var(--open)}\
+.yes{color:var(--good)}.no{color:var(--bad)}.open{color:var(--open)}\
 .band{fill:var(--band)}.axis{stroke:var(--line)}.none{stroke:var(--soft);stroke-dasharray:2 3}.dot{fill:currentColor;stroke:currentColor}\
 .ours{fill:var(--page);stroke:var(--soft);stroke-width:1.5}.whisker{stroke:currentColor;stroke-width:2}\
 @media(max-width:46rem){.claim{grid-template-columns:1fr}.claim svg{max-width:20rem}}";
@@ -77,22 +77,15 @@ fn legend() -> String {
     format!(
         "<div class=\"claim\"><span>A strip: the band is what is published, with its tolerance; the dashed line is no effect; the \
          dot is what was measured here, with the 95 % interval; the ring is our repaired scheme.</span>\
-         <span class=\"agrees\">{strip}</span><span>Numbers beyond the strip stand at its end.</span></div>\n"
+         <span class=\"yes\">{strip}</span><span>Numbers beyond the strip stand at its end.</span></div>\n"
     )
 }
 
 fn heading(title: &str, judged: Option<&Judgement<'_>>, no_counterpart: &str) -> String {
     let (class, word, says) = match judged {
-        _ if !no_counterpart.is_empty() => ("undecided", "no counterpart", no_counterpart.to_owned()),
-        None => ("undecided", "not run", String::new()),
-        Some(judged) => {
-            let class = match judged.standing {
-                Standing::Agrees | Standing::Exceeds => "agrees",
-                Standing::FallsShort | Standing::Contradicts => "contradicts",
-                Standing::InPart | Standing::Undecided | Standing::Fitted => "undecided",
-            };
-            (class, judged.standing.word(), judged.count())
-        }
+        _ if !no_counterpart.is_empty() => ("open", "no counterpart", no_counterpart.to_owned()),
+        None => ("open", "not run", String::new()),
+        Some(judged) => (judged.standing.class(), judged.standing.word(), judged.count()),
     };
     format!(
         "<h3>{} <span class=\"{class}\">{word}</span></h3>\n<p class=\"note\">{}</p>\n",
@@ -117,14 +110,10 @@ fn strips(paper: &Paper, id: &str, figure: &RecordedFigure) -> Result<String, Pa
 }
 
 fn strip(claim: &Claim, one: &Recorded, ours: Option<&Recorded>) -> String {
-    let class = match (one.weight, one.state) {
-        (Weight::Fitted, _) | (_, State::Undecided) => "undecided",
-        (_, State::Agrees) => "agrees",
-        (_, State::Exceeds) => "exceeds",
-        (_, State::FallsShort) => "falls-short",
-        (_, State::Contradicts) => "contradicts",
+    let (class, word) = match one.weight {
+        Weight::Fitted => ("open", "fitted"),
+        _ => (one.state.class(), one.state.word()),
     };
-    let word = if one.weight == Weight::Fitted { "fitted" } else { one.state.word() };
     let also = ours.map_or(String::new(), |ours| {
         format!("<br><span class=\"note\">ours {}</span>", escape(&ours.measured))
     });
@@ -214,6 +203,7 @@ impl Scale {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::State;
 
     fn claim(limits: &str) -> Claim {
         let head = "text = 't'\nsource = 's'\npublished = 'p'\nmeasure = 'm'\nseries = 'x'\nshow = 'ratio'\n";

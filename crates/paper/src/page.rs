@@ -9,7 +9,7 @@ use crate::model::{PlotKind, Variant};
 use crate::plan::{FigurePlan, Plan};
 use crate::record::Recorded;
 use crate::select::{Extent, Size};
-use crate::standing::{Standing, judgement};
+use crate::standing::judgement;
 use crate::state::State;
 use crate::table::{quantity, ranking};
 use crate::write::{Settings, stem};
@@ -61,11 +61,8 @@ fn every_claim(verdicts: &[Verdict]) -> String {
         return String::new();
     }
     let of = |state| verdicts.iter().filter(|verdict| verdict.state == state).count();
-    let counts: Vec<String> = State::ALL
-        .into_iter()
-        .filter(|state| of(*state) > 0)
-        .map(|state| format!("{} {}", of(state), state.word()))
-        .collect();
+    let counts: Vec<String> =
+        State::ALL.into_iter().filter(|state| of(*state) > 0).map(|state| state.counted(of(state))).collect();
     format!(
         "<h2>Claims</h2>\n<p>{} comparisons: {}. Intervals are 95 % confidence intervals of the mean over seeds; in brackets \
          the range over seeds, panels and sweep values.</p>\n<details><summary>All claims</summary>{}</details>\n",
@@ -109,11 +106,7 @@ fn standings(plan: &Plan, verdicts: &[Verdict]) -> String {
         let id = &figure.figure.id;
         let claims: Vec<Recorded> = verdicts.iter().filter(|v| v.figure == *id).map(Recorded::from).collect();
         let Some(judged) = judgement(&claims, variant) else { continue };
-        let class = match judged.standing {
-            Standing::Agrees | Standing::Exceeds => "yes",
-            Standing::FallsShort | Standing::Contradicts => "no",
-            Standing::InPart | Standing::Undecided | Standing::Fitted => "open",
-        };
+        let class = judged.standing.class();
         rows.push_str(&format!(
             "<tr><td><a href=\"#{}\">{}</a></td><td>{}</td><td class=\"{class}\">{}</td><td>{}</td><td>{}</td></tr>\n",
             stem(id),
@@ -251,11 +244,7 @@ fn claims(verdicts: &[&Verdict], with_figure: bool) -> String {
             let (stem, id) = (stem(&verdict.figure), escape(&verdict.figure));
             text.push_str(&format!("<td><a href=\"#{stem}\">{id}</a></td>"));
         }
-        let class = match verdict.state {
-            State::Agrees | State::Exceeds => "yes",
-            State::FallsShort | State::Contradicts => "no",
-            State::Undecided => "open",
-        };
+        let class = verdict.state.class();
         let word = verdict.state.word();
         text.push_str(&format!(
             "<td>{}</td><td>{}<br><span class=\"note\">{}</span></td><td>{}</td><td>{}</td>\

@@ -8,10 +8,11 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::{Paper, RECORD_FILE};
-use crate::claims::{Verdict, Weight, explained};
+use crate::claims::{Verdict, Weight, explained, of_other_size};
 use crate::error::{PaperError, unknown};
 use crate::model::Claim;
 use crate::plan::Plan;
+use crate::select::Size;
 use crate::state::State;
 use pathweave_results::Estimate;
 
@@ -68,15 +69,13 @@ pub struct Recorded {
 
 impl Recorded {
     /// State, weight and reason by `claim`, of the number that was recorded at `size`.
-    fn judge(&mut self, claim: &Claim, size: &str) {
+    fn judge(&mut self, claim: &Claim, size: Size) {
         self.published.clone_from(&claim.published);
         self.weight = Weight::of(claim);
         let Some(mean) = self.mean else { return };
-        let judged = match claim.only {
-            Some(only) if only.name() != size => {
-                (State::Undecided, format!("--{size} has another size than the claim"))
-            }
-            _ => {
+        let judged = match of_other_size(claim, size) {
+            Some(why) => (State::Undecided, why),
+            None => {
                 let state = State::of(claim, Estimate { mean, ci95: self.ci95, n: 1 });
                 (state, explained(claim, state, &self.variant))
             }
@@ -150,6 +149,7 @@ impl Record {
     pub fn judged_again(mut self, paper: &Paper) -> Result<Self, PaperError> {
         for (id, recorded) in &mut self.figures {
             let file = &paper.figure(id)?.file;
+            let size = if recorded.size == "full" { Size::Full } else { Size::Quick };
             for one in &mut recorded.claims {
                 let texts = file.claim.iter().map(|claim| claim.text.as_str());
                 let claim = file.claim.iter().find(|claim| claim.text == one.claim).ok_or_else(|| {
@@ -159,7 +159,7 @@ impl Record {
                         texts,
                     )
                 })?;
-                one.judge(claim, &recorded.size);
+                one.judge(claim, size);
             }
         }
         Ok(self)

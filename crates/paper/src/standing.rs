@@ -49,16 +49,24 @@ impl Standing {
         }
     }
 
-    /// Word for so many figures: "2 agree".
+    /// Class of its words on pages: good, bad, or neither.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Standing::Agrees | Standing::Exceeds => "yes",
+            Standing::FallsShort | Standing::Contradicts => "no",
+            Standing::InPart | Standing::Undecided | Standing::Fitted => "open",
+        }
+    }
+
+    /// Words for so many figures: "2 agree".
     pub(crate) fn counted(self, count: usize) -> String {
-        let word = match (self, count) {
-            (Standing::Agrees, 2..) => "agree",
-            (Standing::Exceeds, 2..) => "exceed",
-            (Standing::FallsShort, 2..) => "fall short",
-            (Standing::Contradicts, 2..) => "contradict",
-            (one, _) => one.word(),
-        };
-        format!("{count} {word}")
+        match self {
+            Standing::Agrees => State::Agrees.counted(count),
+            Standing::Exceeds => State::Exceeds.counted(count),
+            Standing::FallsShort => State::FallsShort.counted(count),
+            Standing::Contradicts => State::Contradicts.counted(count),
+            Standing::InPart | Standing::Undecided | Standing::Fitted => format!("{count} {}", self.word()),
+        }
     }
 }
 
@@ -115,15 +123,11 @@ impl Judgement<'_> {
         let words = if all == 1 { "claim agrees" } else { "claims agree" };
         let mut parts = vec![format!("{} of {all} {words}", of(State::Agrees))];
         for state in State::ALL.into_iter().skip(1).filter(|state| of(*state) > 0) {
-            let word = match (of(state), state) {
-                (1, State::Undecided) => "is undecided",
-                (_, State::Undecided) => "are undecided",
-                (1, state) => state.word(),
-                (_, State::Exceeds) => "exceed",
-                (_, State::FallsShort) => "fall short",
-                (_, _) => "contradict",
-            };
-            parts.push(format!("{} {word}", of(state)));
+            parts.push(match (state, of(state)) {
+                (State::Undecided, 1) => "1 is undecided".to_owned(),
+                (State::Undecided, count) => format!("{count} are undecided"),
+                (state, count) => state.counted(count),
+            });
         }
         parts.join(", ")
     }

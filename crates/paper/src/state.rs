@@ -38,6 +38,27 @@ impl State {
         }
     }
 
+    /// Class of its words on pages: good, bad, or neither.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            State::Agrees | State::Exceeds => "yes",
+            State::FallsShort | State::Contradicts => "no",
+            State::Undecided => "open",
+        }
+    }
+
+    /// Words for so many claims or figures: "1 agrees", "2 agree", "3 undecided".
+    pub(crate) fn counted(self, count: usize) -> String {
+        let word = match (self, count) {
+            (State::Agrees, 2..) => "agree",
+            (State::Exceeds, 2..) => "exceed",
+            (State::FallsShort, 2..) => "fall short",
+            (State::Contradicts, 2..) => "contradict",
+            (one, _) => one.word(),
+        };
+        format!("{count} {word}")
+    }
+
     /// State of `claim` by the mean over seeds and its interval.
     pub fn of(claim: &Claim, estimate: Estimate) -> Self {
         let half = estimate.ci95.unwrap_or(0.0);

@@ -246,16 +246,6 @@ pub enum Only {
     Full,
 }
 
-impl Only {
-    /// Name of the size, as records write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Only::Quick => "quick",
-            Only::Full => "full",
-        }
-    }
-}
-
 /// A curve.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
