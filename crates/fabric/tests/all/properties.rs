@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use crate::support::reference::Reference;
 use crate::support::{Delivery, Net, Packet, leaf_spine, plain, ps, ring, shortest_routes, star};
-use pathweave_fabric::config::{EcnConfig, Forwarding, MarkAt, SwitchConfig, Thresholds, TrimConfig};
+use pathweave_fabric::config::{
+    EcnConfig, Forwarding, MarkAt, PfcThreshold, SwitchConfig, Thresholds, TrimConfig,
+};
 use pathweave_fabric::{Cable, DropReason, FabricEventKind, PortMap};
 use pathweave_units::{Bytes, Duration, Rate, Rng, Time};
 use proptest::prelude::*;
@@ -75,7 +77,10 @@ fn scenario(kind: u32, seed: u64, pfc: bool, faulty: bool, round: bool) -> Scena
     }
     let mut config = plain();
     config.pfc.enabled = pfc;
-    config.pfc.alpha = [0.125, 0.5, 2.0][rng.below(3) as usize];
+    match rng.below(4) {
+        3 => config.pfc.threshold = PfcThreshold::Static,
+        choice => config.pfc.alpha = [0.125, 0.5, 2.0][choice as usize],
+    }
     // More than two delays of the longest cable and three frames of 1500 B need, at the highest rate.
     config.pfc.headroom = Some(Bytes::new(80_000));
     config.egress_alpha = [0.5, 1.0, 4.0][rng.below(3) as usize];

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pathweave_fabric::config::{MarkAt, SwitchConfig};
+use pathweave_fabric::config::{MarkAt, PfcThreshold, SwitchConfig};
 use pathweave_fabric::{Cable, PortMap};
 
 use super::Packet;
@@ -52,6 +52,8 @@ pub(crate) struct Reference<'a> {
     ports: Vec<Port>,
     used: Vec<u64>,
     shared: Vec<u64>,
+    /// Ports of each switch.
+    ports_of: Vec<u64>,
     next_hop: &'a dyn Fn(u32, &Packet) -> u32,
     packets: &'a [Packet],
     /// Port a packet came in by at the node it is at.
@@ -92,6 +94,7 @@ impl<'a> Reference<'a> {
             }
         }
         let headroom = if config.pfc.enabled { config.pfc.headroom.expect("given").get() } else { 0 };
+        let ports_of = (0..switches).map(|s| map.ports(hosts + s).len() as u64).collect();
         let shared = (0..switches)
             .map(|s| config.buffer.get() - headroom * map.ports(hosts + s).len() as u64)
             .collect();
@@ -101,6 +104,7 @@ impl<'a> Reference<'a> {
             ports,
             used: vec![0; switches as usize],
             shared,
+            ports_of,
             next_hop,
             packets,
             ingress: vec![u32::MAX; packets.len()],
@@ -271,7 +275,12 @@ impl<'a> Reference<'a> {
     }
 
     fn limit(&self, switch: usize) -> u64 {
-        (self.shared[switch].saturating_sub(self.used[switch]) as f64 * self.config.pfc.alpha) as u64
+        match self.config.pfc.threshold {
+            PfcThreshold::Dynamic => {
+                (self.shared[switch].saturating_sub(self.used[switch]) as f64 * self.config.pfc.alpha) as u64
+            }
+            PfcThreshold::Static => self.shared[switch] / self.ports_of[switch],
+        }
     }
 
     fn say(&mut self, now: u64, port: u32, pause: bool) {
