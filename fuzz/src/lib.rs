@@ -14,9 +14,9 @@ pub use tagged::tagged;
 
 use std::net::IpAddr;
 
-use pathweave_ether::frame::{Ends, MAX_HEADERS, Template, parse};
-use pathweave_ether::{Heard, Local, Message, MessageKind, Resolver};
-use pathweave_neighbour::{MOST_NOTE_BYTES, Note};
+use pathweave_bypass::ether::frame::{Ends, MAX_HEADERS, Template, parse};
+use pathweave_bypass::ether::{Heard, Local, Message, MessageKind, Resolver};
+use pathweave_shm::{MOST_NOTE_BYTES, Note};
 use pathweave_wire::{Packet, Runs, SideFrame, emit};
 
 /// A target: its name, which is also the folder of its seeds, and its body.

@@ -1,4 +1,4 @@
-// Reports of sweeps in headless Chromium: samples of crates/sweep/examples/sample_sweeps.rs.
+// Reports of sweeps in headless Chromium: samples of crates/study/examples/sample_sweeps.rs.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pathweave_netlink::SystemError;
+use pathweave_linux::netlink::SystemError;
 use pathweave_topo::TopoError;
 
 /// Why a lab cannot be made, found, changed or removed.

@@ -8,7 +8,7 @@ use std::process::Command;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::sethostname;
-use pathweave_netlink::SystemError;
+use pathweave_linux::netlink::SystemError;
 use pathweave_topo::NodeId;
 
 use crate::application::HostName;

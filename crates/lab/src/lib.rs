@@ -60,7 +60,7 @@ pub use error::LabError;
 pub use lab::{Lab, LinkState, Listing, PortCounters, Removed, Summary};
 pub use name::LabName;
 pub use os::device::Counters;
-pub use pathweave_netlink::SystemError;
+pub use pathweave_linux::netlink::SystemError;
 pub use plan::{MAX_LAB_LINKS, MAX_LAB_NODES, NodePlan, Plan, PortPlan, Role, RoutePlan};
 pub use privilege::{KEEPER_ARGUMENTS, Workplace, keep_workplace, missing_privileges};
 pub use processes::Process;

@@ -7,8 +7,8 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use pathweave_bpf::{Program, ProgramKind};
-use pathweave_netlink::Netlink;
+use pathweave_linux::bpf::{Program, ProgramKind};
+use pathweave_linux::netlink::Netlink;
 
 use crate::error::{Doing, LabError};
 use crate::label::End;

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-use pathweave_netlink::{Netlink, SystemError};
+use pathweave_linux::netlink::{Netlink, SystemError};
 use pathweave_topo::{NodeId, Routing};
 use pathweave_units::{Duration, Rate};
 

@@ -21,7 +21,7 @@ use pathweave_datapath::{
     Access, Connection, Device, DeviceConfig, Region, Registration, Status, Uncontrolled, Unprotected,
 };
 use pathweave_lab::{Lab, LinkState, Settings};
-use pathweave_netlink::Netlink;
+use pathweave_linux::netlink::Netlink;
 use pathweave_policy::{Service, schemes};
 use pathweave_topo::{Build, LeafSpine, LinkId, NodeId};
 use pathweave_units::{Rate, Rng};

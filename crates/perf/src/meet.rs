@@ -8,9 +8,9 @@ use pathweave_datapath::DeviceConfig;
 use crate::broken::Broken;
 use crate::console::{Console, Failure, Health, Service};
 use crate::end::End;
-use crate::open::Carrier;
 use crate::show::Setup;
 use crate::test::Test;
+use pathweave_bypass::Carrier;
 
 /// So often an end looks at the clock, the user and the progress.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);

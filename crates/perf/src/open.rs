@@ -3,111 +3,30 @@
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use std::time::Duration;
-
-use pathweave_datapath::{
-    ConfigError, ConnectError, Device, DeviceConfig, OpenError, Waiting, queue_pairs_of,
-};
-use pathweave_dpdk::DpdkConfig;
-use pathweave_xdp::{XdpBackend, XdpConfig};
+use pathweave_bypass::{Carrier, CarrierError};
+use pathweave_datapath::{ConfigError, ConnectError, Device, DeviceConfig, OpenError, queue_pairs_of};
 
 use crate::connection::{Bundle, Member};
 use crate::console::{Console, Failure, Note};
 
-/// What carries packets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Carrier {
-    /// UDP sockets.
-    #[default]
-    Udp,
-    /// AF_XDP at the network interface of this name.
-    AfXdp {
-        /// The interface.
-        interface: String,
-        /// What is done where there is no AF_XDP.
-        otherwise: Otherwise,
-    },
-    /// A port of DPDK.
-    Dpdk(PortOfDpdk),
-}
-
-/// A port of DPDK, but for what the device says: addresses, paths, the length of packets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PortOfDpdk {
-    /// What the port is made of.
-    pub device: pathweave_dpdk::Device,
-    /// Its address with its network, where the kernel does not know the port.
-    pub local: Option<pathweave_dpdk::Local>,
-    /// Who passes packets on to other networks.
-    pub gateway: Option<IpAddr>,
-    /// Bytes of the longest IP packet.
-    pub mtu_bytes: u32,
-    /// Which memory packets lie in.
-    pub huge_pages: pathweave_dpdk::HugePages,
-}
-
-/// What is done where there is no AF_XDP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Otherwise {
-    /// Nothing is measured.
-    Fail,
-    /// UDP sockets carry packets, and a remark says why.
-    Udp,
-}
-
-/// How long an end that never sleeps looks for packets at the driver.
-const BUSY_POLL: Duration = Duration::from_micros(20);
-
+/// Opens a device over a carrier, and tells the console if that is not just UDP sockets.
+///
 /// # Errors
-/// What the device says, as a user can understand it.
+/// The device or the carrier cannot be opened, in the words of the options.
 pub(crate) fn open(
     config: DeviceConfig,
     carrier: &Carrier,
     console: &dyn Console,
 ) -> Result<Device, Failure> {
-    let (device, words) = open_device(config, carrier)?;
-    words.iter().for_each(|words| console.note(Note::Remark(&format!("note: packets go over {words}"))));
-    Ok(device)
-}
-
-/// A device over a carrier, and in words what that is, if it is not just UDP sockets.
-///
-/// # Errors
-/// What the device says, as a user can understand it.
-pub fn open_device(config: DeviceConfig, carrier: &Carrier) -> Result<(Device, Option<String>), Failure> {
-    // What is wrong with it is said before what the interface lacks.
-    config.validate().map_err(|why| wrong_setting(&why))?;
-    match carrier {
-        Carrier::Udp => Ok((Device::open(config).map_err(opening)?, None)),
-        Carrier::AfXdp { interface, otherwise } => open_af_xdp(config, (interface, *otherwise)),
-        Carrier::Dpdk(port) => open_dpdk(config, port),
+    let opened = pathweave_bypass::open(config, carrier).map_err(|why| match why {
+        CarrierError::Device(why) => opening(why),
+        CarrierError::Xdp(why) => Failure::Input(format!("--backend af-xdp: {why}")),
+        CarrierError::Dpdk(why) => Failure::Input(format!("--backend dpdk: {why}")),
+    })?;
+    if let Some(words) = opened.description {
+        console.note(Note::Remark(&format!("note: packets go over {words}")));
     }
-}
-
-fn open_dpdk(config: DeviceConfig, port: &PortOfDpdk) -> Result<(Device, Option<String>), Failure> {
-    let PortOfDpdk { device, local, gateway, mtu_bytes, huge_pages } = port.clone();
-    let port = DpdkConfig { device, udp: config.udp(), local, gateway, mtu_bytes, huge_pages };
-    let opened =
-        pathweave_dpdk::open(&port).map_err(|why| Failure::Input(format!("--backend dpdk: {why}")))?;
-    Ok((Device::with_backend(config, opened.backend).map_err(opening)?, Some(opened.description)))
-}
-
-fn open_af_xdp(
-    config: DeviceConfig,
-    (interface, otherwise): (&str, Otherwise),
-) -> Result<(Device, Option<String>), Failure> {
-    let mut bypass = XdpConfig::new(interface, config.udp());
-    bypass.busy_poll = (config.waiting == Waiting::Busy).then_some(BUSY_POLL);
-    match XdpBackend::open(&bypass) {
-        Ok(backend) => {
-            let words = backend.describe();
-            Ok((Device::with_backend(config, backend).map_err(opening)?, Some(words)))
-        }
-        Err(why) if otherwise == Otherwise::Udp => {
-            Ok((Device::open(config).map_err(opening)?, Some(format!("UDP sockets, for {why}"))))
-        }
-        Err(why) => Err(Failure::Input(format!("--backend af-xdp: {why}"))),
-    }
+    Ok(opened.device)
 }
 
 /// What is wrong with how a device is to be opened, as a user can understand it.

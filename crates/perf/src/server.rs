@@ -7,8 +7,8 @@ use pathweave_datapath::secure::Protection;
 
 use crate::clients::Clients;
 use crate::console::{Console, Failure, Service};
-use crate::open::Carrier;
 use crate::{connection, datagram};
+use pathweave_bypass::Carrier;
 
 /// How a server serves.
 #[derive(Clone, Debug)]

@@ -12,10 +12,11 @@ use crate::clients::draw_number;
 use crate::connection::{ConnectionEnd, meet};
 use crate::console::{Console, Failure};
 use crate::meet::Asks;
-use crate::open::{self, Carrier};
+use crate::open;
 use crate::samples::{Latency, Samples};
 use crate::show::Ended;
 use crate::test::{Check, Directions, Kind, Op, Test};
+use pathweave_bypass::Carrier;
 
 /// The small messages that go with the probes, since only they are marked and lost as data is. Their scheme takes
 /// each packet's path at random, and the least rate of its congestion control is more than they need.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pathweave_results::{EndReason, Summary};
 use pathweave_scenario::{Changes, Loaded};
-use pathweave_sweep::{
+use pathweave_study::sweep::{
     Dataset, ENGINE, Files, Keep, Outcome, Plan, SweepError, SweepSummary, TableName, pack, task_key,
 };
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -100,7 +100,7 @@ impl Sweep {
             Keep::Tables(tables) => Some(tables.iter().map(|table| name_of(*table).to_owned()).collect()),
             Keep::Whole => None,
         };
-        let run = |run: &pathweave_sweep::Run| SweepRun {
+        let run = |run: &pathweave_study::sweep::Run| SweepRun {
             key: run.key.clone(),
             label: run.label.clone(),
             seed: run.seed,
@@ -148,7 +148,7 @@ impl SweepFolder {
 
     /// Keys of the runs that are finished.
     fn finished(&self, py: Python<'_>) -> Vec<String> {
-        let done = |run: &&pathweave_sweep::Run| self.dataset.record(&self.plan, &run.key).is_some();
+        let done = |run: &&pathweave_study::sweep::Run| self.dataset.record(&self.plan, &run.key).is_some();
         py.detach(|| self.plan.runs.iter().filter(done).map(|run| run.key.clone()).collect())
     }
 
@@ -164,7 +164,7 @@ impl SweepFolder {
     /// summary as a dict.
     fn write<'py>(&self, py: Python<'py>, failed: BTreeMap<String, String>) -> PyResult<Bound<'py, PyAny>> {
         let summary = py.detach(|| {
-            let outcome = |(number, run): (usize, &pathweave_sweep::Run)| {
+            let outcome = |(number, run): (usize, &pathweave_study::sweep::Run)| {
                 let failed = || failed.get(&run.key).map(|why| Outcome::Failed(why.clone()));
                 let finished = self.dataset.record(&self.plan, &run.key).map(Outcome::Finished);
                 Some((number, finished.or_else(failed)?))

@@ -41,6 +41,7 @@ mod paths;
 mod pulse;
 mod ranks;
 mod records;
+mod rounds;
 mod route_headers;
 mod routes;
 mod runner;

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pathweave_crew::{Rounds, make_all, with_crew};
 use pathweave_execution::Connections;
 use pathweave_results::{EndReason, FlowSink, RunResult};
 use pathweave_units::{Duration, Time};
@@ -21,6 +20,7 @@ use crate::paths::check_distances;
 use crate::pulse::Pulse;
 use crate::ranks::{Meeting, Ranks};
 use crate::records::End;
+use crate::rounds::{Rounds, make_all, with_crew};
 use crate::shard::{Shard, queue_pair_numbers};
 use crate::spec::{SimError, SimSpec};
 use crate::tap::Tap;

@@ -1,4 +1,4 @@
-// What the program puts into the page of a sweep: summary.json as `crates/sweep/src/summary.rs` writes it.
+// What the program puts into the page of a sweep: summary.json as `crates/study/src/sweep/summary.rs` writes it.
 import type { Quantity } from "../data";
 import { read } from "../dom";
 

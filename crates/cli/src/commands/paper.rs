@@ -1,11 +1,11 @@
 //! `pathweave paper`: the evaluation of a publication, run again.
 
 use clap::Args;
-use pathweave_paper::{
+use pathweave_sim::SimSpec;
+use pathweave_study::paper::{
     Catalogue, Destination, KeptRuns, Look, PaperError, Plan, Record, Selection, Settings, Size, claims_text,
     json, overview_html, rankings_text, scores_text, verdicts,
 };
-use pathweave_sim::SimSpec;
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;

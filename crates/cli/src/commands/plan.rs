@@ -3,7 +3,7 @@
 use clap::Args;
 use std::path::PathBuf;
 
-use pathweave_sweep::{Choices, ClusterPlan};
+use pathweave_study::sweep::{Choices, ClusterPlan};
 
 use super::sweep::{Making, failure, make};
 use crate::failure::{Failure, Outcome};

@@ -11,7 +11,7 @@ use pathweave_heap::usage;
 use pathweave_results::{EndReason, Summary};
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sim::SimSpec;
-use pathweave_sweep::{
+use pathweave_study::sweep::{
     Dataset, Files, Keep, Outcome as RunOutcome, Plan, Run, SweepError, SweepSummary, pack,
 };
 
@@ -63,7 +63,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<Outcome, Failure> {
         terminal::out(&super::json(&made.summary));
     } else {
         if !args.making.talk.quiet {
-            let table = pathweave_sweep::table(&plan, &made.summary);
+            let table = pathweave_study::sweep::table(&plan, &made.summary);
             terminal::out(&format!("{table}dataset digest: {}\n", made.summary.digest));
         }
         terminal::out(&format!("report: {}\n", path.join("report.html").display()));
@@ -215,7 +215,7 @@ fn run_one(
     }
     result.info.wall_s = wall.elapsed().as_secs_f64();
     result.info.cpu_s += usage::thread_cpu_s() - cpu_s;
-    result.info.version = pathweave_sweep::ENGINE.to_owned();
+    result.info.version = pathweave_study::sweep::ENGINE.to_owned();
     let summary = Summary::from_run(&result);
     pack(&run.key, &result, &summary, keep).map(Some).map_err(|why| why.to_string())
 }

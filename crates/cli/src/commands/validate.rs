@@ -9,7 +9,7 @@ use clap::Args;
 use pathweave_heap::usage;
 use pathweave_results::{EndReason, RunResult};
 use pathweave_scenario::Loaded;
-use pathweave_validate::{
+use pathweave_study::validate::{
     Case, Catalogue, Missed, ONE_PORT, Outcome as Verdict, PACKETS, Peer, Settings, Stat, Tally, Trial,
     ValidateError, cell, html, load_all, markdown, runs,
 };
@@ -347,8 +347,8 @@ fn json(catalogue: &Catalogue, cases: &[&Case], verdicts: &[Verdict], settings: 
         title: &'a str,
         scheme: &'a str,
         traffic: &'a str,
-        theirs: Option<&'a pathweave_validate::Theirs>,
-        causes: &'a [pathweave_validate::Cause],
+        theirs: Option<&'a pathweave_study::validate::Theirs>,
+        causes: &'a [pathweave_study::validate::Cause],
         #[serde(flatten)]
         outcome: &'a Verdict,
     }
@@ -410,7 +410,7 @@ fn list(catalogue: &Catalogue, names: &[String], args: &ValidateArgs) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use pathweave_validate::{Band, Row};
+    use pathweave_study::validate::{Band, Row};
 
     use super::*;
 

@@ -8,7 +8,7 @@ use hyper::body::Bytes;
 use pathweave_results::{EndReason, Summary, report_html};
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sim::{Control, Monitor, SimSpec, Snapshot};
-use pathweave_sweep::{ENGINE, Record, kept_run, task_key};
+use pathweave_study::sweep::{ENGINE, Record, kept_run, task_key};
 
 use crate::memory::Room;
 
@@ -104,13 +104,13 @@ size = '40MB'
 
     /// The folder of a run as this sweep keeps it.
     fn kept(root: &Path, sweep: &str) -> PathBuf {
-        let plan = pathweave_sweep::Plan::parse(sweep, "s.toml", Path::new("")).unwrap();
+        let plan = pathweave_study::sweep::Plan::parse(sweep, "s.toml", Path::new("")).unwrap();
         let run = &plan.runs[0];
         let loaded = Loaded::parse(&run.scenario, "s.toml", "", &Changes::default()).unwrap();
         let prepared = loaded.prepare().unwrap();
         let result = pathweave_scenario::run(&prepared.spec, &mut pathweave_sim::Quiet).unwrap();
         let files =
-            pathweave_sweep::pack(&run.key, &result, &Summary::from_run(&result), &plan.keep).unwrap();
+            pathweave_study::sweep::pack(&run.key, &result, &Summary::from_run(&result), &plan.keep).unwrap();
         let folder = root.join(format!("run={}", run.key));
         fs::create_dir(&folder).unwrap();
         for (name, content) in files {

@@ -39,7 +39,7 @@ fn a_figure_of_a_testbed_is_measured_beside_its_simulation() {
     if !labs_can_be_made("a_figure_of_a_testbed_is_measured_beside_its_simulation") {
         return;
     }
-    let dpdk = pathweave_perf::dpdk::IS_BUILT.then_some(("dpdk", "DPDK (net_af_packet)"));
+    let dpdk = pathweave_bypass::dpdk::IS_BUILT.then_some(("dpdk", "DPDK (net_af_packet)"));
     for (backend, words) in [("udp", "UDP sockets")].into_iter().chain(dpdk) {
         let lab = Lab::new();
         let args =
@@ -103,7 +103,7 @@ fn what_cannot_be_measured_is_refused_in_a_line_before_anything_is_made() {
     }
     refused(&["pair", "--backend", "udp"], "--testbed");
     refused(&["pair", "--testbed", "--rate-scale", "2"], "above 0, at most 1");
-    if !pathweave_perf::dpdk::IS_BUILT {
+    if !pathweave_bypass::dpdk::IS_BUILT {
         refused(
             &["pair", "--testbed", "--backend", "dpdk"],
             "error: --backend dpdk: this build of pathweave has no DPDK",

@@ -1,10 +1,10 @@
-//! The chooser as a circuit against the integers of `pathweave-hardware`: the same operations and draws, and every operation
+//! The chooser as a circuit against the integers of `policy::laps::pipeline`: the same operations and draws, and every operation
 //! equal in its clock, its path, and all numbers that it has seen or written.
 
 use std::collections::VecDeque;
 
 use pathweave_cosim::{Circuit, Reader, Writer};
-use pathweave_hardware::{Choice, Chooser, Scale, Ticks};
+use pathweave_policy::laps::pipeline::{Choice, Chooser, Scale, Ticks};
 use pathweave_units::Rng;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -1,11 +1,11 @@
 //! The circuit in the loop: queue pairs of the simulator whose paths the Verilated chooser draws. The run is, bit by bit, that in
-//! which the integers of `pathweave-hardware` draw them.
+//! which the integers of `policy::laps::pipeline` draw them.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use pathweave_cosim::{Circuit, Model, Reader};
-use pathweave_hardware::{Choice, Chooser, Scale, Ticks};
+use pathweave_policy::laps::pipeline::{Choice, Chooser, Scale, Ticks};
 use pathweave_policy::picker::{MakePicker, PathPicker, PickerConfig, ProgramPicker, Supply};
 use pathweave_policy::{
     Feedback, FeedbackKind, Member, PathState, PathView, PolicyCx, PolicyEnv, Sent, Want,

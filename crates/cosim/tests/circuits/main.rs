@@ -1,4 +1,4 @@
-//! The circuits of `hardware/laps`, simulated by Verilator, against what `pathweave-hardware` says they do. Where there is no
+//! The circuits of `hardware/laps`, simulated by Verilator, against what `policy::laps::pipeline` says they do. Where there is no
 //! Verilator each test says so and ends.
 
 #![allow(clippy::print_stdout)] // What is skipped is said, and what long tests have measured.

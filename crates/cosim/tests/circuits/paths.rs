@@ -1,10 +1,10 @@
-//! The path state as a circuit against that of `pathweave-hardware`: every operation leaves in its clock with the same path and
+//! The path state as a circuit against that of `policy::laps::pipeline`: every operation leaves in its clock with the same path and
 //! delay, and writes the same entry.
 
 use std::collections::VecDeque;
 
 use pathweave_cosim::{Circuit, Model, Reader, Writer};
-use pathweave_hardware::{PathEntry, Paths, Ticks};
+use pathweave_policy::laps::pipeline::{PathEntry, Paths, Ticks};
 use pathweave_units::Rng;
 
 use crate::support;

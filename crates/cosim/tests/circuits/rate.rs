@@ -1,9 +1,9 @@
-//! The rate unit as a circuit against that of `pathweave-hardware`: the state of the flow equal after each acknowledgement.
+//! The rate unit as a circuit against that of `policy::laps::pipeline`: the state of the flow equal after each acknowledgement.
 
 use std::collections::VecDeque;
 
 use pathweave_cosim::{Circuit, Model, Reader, Writer};
-use pathweave_hardware::{Cut, PathDelays, RateEntry, Rates, Ticks};
+use pathweave_policy::laps::pipeline::{Cut, PathDelays, RateEntry, Rates, Ticks};
 use pathweave_units::Rng;
 
 use crate::support;

@@ -1,10 +1,10 @@
-//! The receiving side as a circuit, with builder and deparser behind it, against `crates/wire` and `pathweave-hardware`: the frames that
+//! The receiving side as a circuit, with builder and deparser behind it, against `crates/wire` and `policy::laps::pipeline`: the frames that
 //! go to the host, the frames that answer, and what acknowledgements and replies measure, all in order, while all ends make it wait.
 
 use std::collections::VecDeque;
 
 use pathweave_cosim::{Circuit, Model, Reader};
-use pathweave_hardware::{Answer, Answers, Ticks};
+use pathweave_policy::laps::pipeline::{Answer, Answers, Ticks};
 use pathweave_units::{PathId, QpNum, Rng, Time};
 use pathweave_wire::{
     Ack, Body, Control, Ecn, EthernetRoute, Nack, NackReason, Notices, Operation, Packet, Route, Segment,

@@ -1,10 +1,10 @@
-//! The rings as a circuit against those of `pathweave-hardware`: the same packets lost, in the same order, none lost
+//! The rings as a circuit against those of `policy::laps::pipeline`: the same packets lost, in the same order, none lost
 //! or kept twice, whether operations follow as closely as they can or not.
 
 use std::collections::VecDeque;
 
 use pathweave_cosim::{Circuit, Model, Reader, Writer};
-use pathweave_hardware::{InFlight, Rings};
+use pathweave_policy::laps::pipeline::{InFlight, Rings};
 use pathweave_units::Rng;
 
 use crate::support;

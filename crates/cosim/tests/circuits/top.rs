@@ -1,11 +1,11 @@
-//! The whole of LAPS as a circuit against `crates/wire` and `pathweave-hardware`: frames from line and host go in, and every frame, event
+//! The whole of LAPS as a circuit against `crates/wire` and `policy::laps::pipeline`: frames from line and host go in, and every frame, event
 //! and rate that comes out is that of the integers, while all ends make it wait. The order in which operations enter is recorded; the
 //! integers do them in the same order.
 
 use std::collections::VecDeque;
 
 use pathweave_cosim::{Circuit, Model, Reader};
-use pathweave_hardware::{
+use pathweave_policy::laps::pipeline::{
     Answers, Choice, Chooser, Cut, Extremes, InFlight, PathDelays, Paths, Rates, Rings, Scale, Ticks,
 };
 use pathweave_units::{PathId, QpNum, Rng, Time};

@@ -11,7 +11,7 @@ use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use pathweave_netlink::{Netlink, SystemError};
+use pathweave_linux::netlink::{Netlink, SystemError};
 
 /// The loopback device's index, the same in every namespace.
 pub(crate) const LOOPBACK: u32 = 1;

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcBpfFlags, TcFilterBpfOption, TcHandle, TcMessage, TcOption};
-use pathweave_netlink::{Netlink, SystemError};
+use pathweave_linux::netlink::{Netlink, SystemError};
 
 /// Which packets of a device a program sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

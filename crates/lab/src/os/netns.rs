@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Doing, LabError};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
-use pathweave_netlink::Netlink;
+use pathweave_linux::netlink::Netlink;
 
 /// Where named namespaces are, by convention.
 pub(crate) const FOLDER: &str = "/run/netns";

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pathweave_bpf::{Code, Condition, Instruction, Map, MapKind, Size};
+use pathweave_linux::bpf::{Code, Condition, Instruction, Map, MapKind, Size};
 use pathweave_units::Rate;
 
 /// "Go on as if there were no program" and "drop", as traffic control has them.

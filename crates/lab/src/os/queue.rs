@@ -3,7 +3,7 @@
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
-use pathweave_netlink::{Netlink, SystemError};
+use pathweave_linux::netlink::{Netlink, SystemError};
 use pathweave_units::{Duration, Rate};
 
 /// Bytes of a frame on the wire that the kernel does not count: preamble 8, check sequence 4, gap 12.

@@ -12,7 +12,7 @@ use netlink_packet_route::route::{
     RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
-use pathweave_netlink::{Netlink, SystemError};
+use pathweave_linux::netlink::{Netlink, SystemError};
 
 /// One of several equally good next hops.
 pub(crate) struct NextHop {

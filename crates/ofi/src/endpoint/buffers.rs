@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use pathweave_datapath::{self as datapath, Device, Events, Region, Registration, Slices};
-use pathweave_neighbour::{Lane, Place, Reader};
+use pathweave_shm::{Lane, Place, Reader};
 use pathweave_tagged::{Access, Buffer, Memory, PeerId, Piece, Remote};
 use slab::Slab;
 

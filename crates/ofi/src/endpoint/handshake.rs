@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use pathweave_neighbour::{Name, Ticket};
+use pathweave_shm::{Name, Ticket};
 
 /// Of all endpoints of this protocol.
 const MAGIC: [u8; 4] = *b"PWFI";

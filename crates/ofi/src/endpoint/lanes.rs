@@ -1,7 +1,7 @@
 //! Messages and memory of peers on this host.
 
 use pathweave_datapath::CloseReason;
-use pathweave_neighbour::{Bell, Brought, Heard, Sent, Ticket};
+use pathweave_shm::{Bell, Brought, Heard, Sent, Ticket};
 use pathweave_tagged::{Failure, Label, Memory, Payload, PeerId, RequestId, Role};
 
 use super::buffers::Near;

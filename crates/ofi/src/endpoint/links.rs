@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 
 use pathweave_datapath::{Attempt, Connection, ConnectionId};
-use pathweave_neighbour::Ticket;
+use pathweave_shm::Ticket;
 use pathweave_tagged::PeerId;
 
 use super::handshake::{Call, Here};

@@ -30,7 +30,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pathweave_datapath::{Device, DeviceConfig, Driving, OpenError, Turned, Unprotected};
-use pathweave_neighbour::{Brought, Ticket};
+use pathweave_shm::{Brought, Ticket};
 
 pub(crate) use self::core::Core;
 pub(crate) use operations::{Amo, AtomicFetch, Incoming, MessageKind, Outgoing, Rma, RmaKind, Wanted};

@@ -10,9 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
-use pathweave_neighbour::{
-    Apart, Brought, Copies, Heard, Lane, Meeting, Name, Place, Rest, Ticket, Watch, kernel,
-};
+use pathweave_shm::{Apart, Brought, Copies, Heard, Lane, Meeting, Name, Place, Rest, Ticket, Watch, kernel};
 use pathweave_tagged::{PeerId, Piece, Remote, RequestId};
 use slab::Slab;
 

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use pathweave_neighbour::{More, Note, Place};
+use pathweave_shm::{More, Note, Place};
 use pathweave_tagged::{Piece, RequestId};
 use slab::Slab;
 

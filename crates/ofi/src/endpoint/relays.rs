@@ -1,6 +1,6 @@
 //! Memory of peers on this host: READs and WRITEs of this end that a peer carries out, and what peers ask for.
 
-use pathweave_neighbour::{More, Note, Place, Sent};
+use pathweave_shm::{More, Note, Place, Sent};
 use pathweave_tagged::{Failure, PeerId, Remote};
 
 use super::buffers::Direction;
@@ -246,7 +246,7 @@ impl Core {
                     return Step::Sent;
                 };
                 let buffers = &self.buffers;
-                let give = |writer: &mut pathweave_neighbour::Writer<'_>| {
+                let give = |writer: &mut pathweave_shm::Writer<'_>| {
                     buffers.each(piece, |bytes| writer.put(bytes));
                 };
                 (neighbour.lane.send_note(Note::Give { id }, len as usize, give), len)

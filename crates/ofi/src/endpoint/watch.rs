@@ -6,7 +6,7 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pathweave_neighbour::{Brought, Meeting, Newcomer, Offer, Ticket, Watch};
+use pathweave_shm::{Brought, Meeting, Newcomer, Offer, Ticket, Watch};
 use slab::Slab;
 
 use crate::log::{Level, say};

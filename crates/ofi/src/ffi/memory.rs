@@ -7,7 +7,7 @@ use std::slice;
 
 use libc::iovec;
 use pathweave_datapath::{Region, Slice};
-use pathweave_neighbour::{Lane, Reader};
+use pathweave_shm::{Lane, Reader};
 use smallvec::{SmallVec, smallvec};
 
 use crate::abi::errno::FI_EINVAL;

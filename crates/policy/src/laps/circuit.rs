@@ -1,7 +1,7 @@
 //! The softmax as the circuit in `hardware/laps` computes it, for one destination. What its host does is here: it chooses the
 //! reference, and repeats all updates when that or the unit of alpha has become another.
 
-use pathweave_hardware::{Choice, Chooser, Scale, Ticks, weight};
+use crate::laps::pipeline::{Choice, Chooser, Scale, Ticks, weight};
 use pathweave_units::Duration;
 
 /// With less than this, weights have too few bits to be in proportion.

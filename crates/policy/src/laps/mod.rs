@@ -34,6 +34,7 @@ mod circuit;
 mod code_2025;
 mod config;
 mod law;
+pub mod pipeline;
 mod published;
 mod rate;
 mod spray;

@@ -267,7 +267,7 @@ mod tests {
     /// Where delays and instants are whole ticks, the circuit's rates are these, bit by bit.
     #[test]
     fn the_circuit_has_the_same_rates() {
-        use pathweave_hardware::{Cut, PathDelays, Rates, Ticks};
+        use crate::laps::pipeline::{Cut, PathDelays, Rates, Ticks};
         let ticks = |ticks: u64| Duration::from_ps(ticks * 1_024);
         let mut rng = Rng::for_component(1, "test-circuit", 0);
         for (config, cut) in [(LapsConfig::default(), Cut::ToShare), (PAPER(), Cut::Half)] {

@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use clap::ValueEnum;
+use pathweave_bypass::{Carrier, DpdkPort, Fallback, dpdk};
 use pathweave_datapath::{Device, DeviceConfig};
 use pathweave_lab::{HostPort, Workplace, over_sockets};
-use pathweave_perf::{Carrier, Otherwise, PortOfDpdk, dpdk};
 
 use crate::failure::Failure;
 
@@ -70,29 +70,28 @@ impl LabBackend {
         let carrier = match self {
             LabBackend::Udp => return over_sockets(port, config),
             LabBackend::AfXdp => {
-                Carrier::AfXdp { interface: port.interface.clone(), otherwise: Otherwise::Fail }
+                Carrier::AfXdp { interface: port.interface.clone(), fallback: Fallback::Fail }
             }
             LabBackend::Dpdk => Carrier::Dpdk(packet_socket(port)?),
         };
         // DPDK makes one port at a time.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _turn = ONE_AT_A_TIME.lock().expect("no thread panics while it holds the lock");
-        let (device, _words) = pathweave_perf::open_device(config, &carrier).map_err(|why| match why {
-            pathweave_perf::Failure::Input(why) | pathweave_perf::Failure::Internal(why) => why,
-        })?;
-        Ok(device)
+        let opened = pathweave_bypass::open(config, &carrier)
+            .map_err(|why| format!("--backend {}: {why}", self.name()))?;
+        Ok(opened.device)
     }
 }
 
 /// DPDK's port at an interface that the kernel has, too. Its packets go through the queue in front of the link, which has the
 /// link's rate.
-fn packet_socket(port: &HostPort) -> Result<PortOfDpdk, String> {
+fn packet_socket(port: &HostPort) -> Result<DpdkPort, String> {
     /// Devices of a process have numbers of their own.
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let text = format!("net_af_packet{number},iface={},qdisc_bypass=0", port.interface);
     let vdev = text.parse().map_err(|why: dpdk::DpdkError| why.to_string())?;
-    Ok(PortOfDpdk {
+    Ok(DpdkPort {
         device: dpdk::Device::Vdev(vdev),
         local: None,
         gateway: None,
@@ -109,7 +108,7 @@ mod tests {
     fn packet_sockets_have_names_of_their_own_and_keep_to_the_rate_of_the_link() {
         let port = HostPort { interface: "p0".to_owned(), mtu_bytes: 1_551 };
         let name = || match packet_socket(&port).unwrap() {
-            PortOfDpdk { device: dpdk::Device::Vdev(vdev), mtu_bytes: 1_551, .. } => vdev.name().to_owned(),
+            DpdkPort { device: dpdk::Device::Vdev(vdev), mtu_bytes: 1_551, .. } => vdev.name().to_owned(),
             other => panic!("{other:?}"),
         };
         let (first, second) = (name(), name());

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use pathweave_datapath::{MAX_MESSAGE_BYTES, Uncontrolled};
 use pathweave_scenario::units::{Bytes, Duration, Rate};
 
-use pathweave_perf::dpdk::{Local, Vdev};
+use pathweave_bypass::dpdk::{Local, Vdev};
 use pathweave_perf::{Check, ClientOptions, Directions, Kind, MAX_DEPTH, Op, ServerOptions, Service, Test};
 
 use crate::failure::Failure;

@@ -3,10 +3,10 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
+use pathweave_bypass::{Carrier, DpdkPort, Fallback, dpdk};
 use pathweave_datapath::rdm::RdmConfig;
 use pathweave_datapath::secure::{ClusterKey, Protection};
 use pathweave_datapath::{DeviceConfig, Driving, Unprotected, Waiting};
-use pathweave_perf::{Carrier, Otherwise, PortOfDpdk, dpdk};
 
 use super::args::{
     BackendKind, DEFAULT_PORT, DeviceArgs, DrivenBy, HugePagesKind, PortArgs, ProtectionArgs, Transport,
@@ -63,8 +63,8 @@ impl DeviceArgs {
                 )));
             }
             (backend, Some(interface)) => {
-                let otherwise = if backend == BackendKind::Auto { Otherwise::Udp } else { Otherwise::Fail };
-                Carrier::AfXdp { interface: interface.clone(), otherwise }
+                let fallback = if backend == BackendKind::Auto { Fallback::Udp } else { Fallback::Fail };
+                Carrier::AfXdp { interface: interface.clone(), fallback }
             }
         };
         match self.transport {
@@ -102,7 +102,7 @@ impl DeviceArgs {
         }
     }
 
-    fn port(&self) -> Result<PortOfDpdk, Failure> {
+    fn port(&self) -> Result<DpdkPort, Failure> {
         let PortArgs { vdev, pci, address, gateway, huge_pages } = &self.port;
         let device = match (vdev, pci) {
             (Some(vdev), _) => dpdk::Device::Vdev(vdev.clone()),
@@ -119,7 +119,7 @@ impl DeviceArgs {
             HugePagesKind::Always => dpdk::HugePages::Always,
             HugePagesKind::Never => dpdk::HugePages::Never,
         };
-        Ok(PortOfDpdk { device, local: *address, gateway: *gateway, mtu_bytes: self.mtu, huge_pages })
+        Ok(DpdkPort { device, local: *address, gateway: *gateway, mtu_bytes: self.mtu, huge_pages })
     }
 
     /// # Errors

@@ -1,0 +1,576 @@
+//! The backend.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZero;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use crate::ether::frame::{ETHERNET, Ends, MAX_HEADERS, Mac, Template, parse};
+use crate::ether::{Counters, Heard};
+use pathweave_datapath::backend::{Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, Wait, Waker};
+use pathweave_units::PathId;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::thread::set_current_timer_slack;
+
+use crate::dpdk::config::{Device, DpdkConfig};
+use crate::dpdk::eal::{Port, PortConfig, start};
+use crate::dpdk::error::DpdkError;
+use crate::dpdk::memif;
+use crate::dpdk::memory::choose;
+use crate::dpdk::reach::{Next, OfKernel, OfUs, Reach, left_until};
+use crate::dpdk::vdev::Vdev;
+
+/// Frames a queue of a port holds, each way.
+const QUEUE_FRAMES: u16 = 1_024;
+/// Bytes of the frames of a memif, each way, as far as they are longer than [`QUEUE_FRAMES`] need: the ends go round in all of this
+/// memory, which is to be in a cache.
+const MEMIF_BYTES: usize = 2 << 20;
+/// A memif has at least so many, however long they are: more than wait at either end.
+const LEAST_MEMIF_FRAMES: usize = 256;
+/// Bytes of a virtual network's tag, which a frame may have before it is dropped.
+const VLAN_TAG: usize = 4;
+/// Bytes that packet sockets put in front of a frame in their memory, at most.
+const PACKET_HEADER: usize = 128;
+/// The room of frames is a multiple of so many bytes: a cache line.
+const LINE: usize = 64;
+/// What memory of packet sockets is a multiple of. The driver takes it to be without gaps: frames are half of this, or multiples.
+const PAGE: usize = 4_096;
+/// The longest frames there are: DPDK counts a frame's room in 16 bits, with 128 bytes in front of it.
+const MOST_FRAME_BYTES: usize = (65_535 - 128) / PAGE * PAGE - PACKET_HEADER;
+/// Frames after which a call to receive ends.
+const FRAMES_A_CALL: usize = 128;
+/// Calls to receive between two looks at the kernel's sockets while nothing comes by them.
+const LOOKS_AT_KERNEL: u32 = 32;
+/// Who waits sleeps so long at least between two looks at the port.
+const SHORTEST_NAP: Duration = Duration::from_micros(20);
+/// The system may make each nap of a thread that waits for a port so much longer; else it is 50 us.
+const SLACK_NS: u64 = 1_000;
+/// And so long at most.
+const LONGEST_NAP: Duration = Duration::from_millis(1);
+/// A nap takes this part of the time in which nothing has come: waiting delays no answer by more than that.
+const NAPS: u32 = 8;
+/// Between two looks at the link.
+const LOOK_AT_LINK: Duration = Duration::from_millis(20);
+/// Between two attempts to connect, which take some 30 ms.
+const CONNECT_AGAIN: Duration = Duration::from_millis(200);
+
+/// A port of DPDK.
+pub struct DpdkBackend {
+    port: Port,
+    reach: Reach,
+    local: SocketAddr,
+    mac: Mac,
+    mtu_bytes: u32,
+    /// Frames the port holds before more are dropped, or their sender waits.
+    queue_frames: usize,
+    /// Source port of each path.
+    ports: Vec<u16>,
+    counters: Counters,
+    /// Paths at whose ports something may arrive, too.
+    also: Vec<(u16, PathId)>,
+    /// Something may have come by the kernel's sockets.
+    kernel_has: bool,
+    looks: u32,
+    /// What else ends a wait.
+    watched: Option<OwnedFd>,
+    idle_since: Instant,
+    looked_at_link: Instant,
+    was_up: bool,
+    connected: Instant,
+    name: String,
+}
+
+impl DpdkBackend {
+    /// Starts DPDK, if this process has not yet, and opens a port.
+    ///
+    /// # Errors
+    /// [`DpdkError`], which says what to do.
+    pub fn open(config: &DpdkConfig) -> Result<Self, DpdkError> {
+        let several = config.udp.also_bind.len();
+        if several > 0 {
+            return Err(DpdkError::SeveralAddresses { count: 1 + several });
+        }
+        let frame_bytes = config.mtu_bytes as usize + ETHERNET + VLAN_TAG;
+        if frame_bytes > MOST_FRAME_BYTES {
+            let most_bytes = (MOST_FRAME_BYTES - ETHERNET - VLAN_TAG) as u32;
+            let device = "DPDK".to_owned();
+            return Err(DpdkError::Mtu { device, mtu_bytes: config.mtu_bytes, most_bytes });
+        }
+        let interface = interface_of(&config.device)?;
+        let kernel = interface.map(|name| open_kernel(name, config)).transpose()?;
+        let local = match &kernel {
+            Some(_) => None,
+            None => Some(own_address(config)?),
+        };
+        let (device, frame_bytes) = sized(&config.device, frame_bytes);
+        let port = PortConfig { frame_bytes, mtu_bytes: config.mtu_bytes, queue_frames: QUEUE_FRAMES };
+        start(&device, choose(config.huge_pages, port.pool_bytes())?)?;
+        if let Device::Vdev(vdev) = &device {
+            memif::clear_away(vdev);
+        }
+        let port = Port::open(&device, port)?;
+        let random = RandomState::new().hash_one(std::process::id());
+        let mac = if has_own_mac(&config.device, port.mac()) { port.mac() } else { nobodys_mac(random) };
+        let reach = match (kernel, local) {
+            (Some(kernel), _) => Reach::Kernel(kernel),
+            (None, Some(local)) => Reach::Own(OfUs::new(local, mac, &config.udp, random)?),
+            (None, None) => return Err(DpdkError::NoAddress { device: name_of(&config.device) }),
+        };
+        let now = Instant::now();
+        Ok(DpdkBackend {
+            port,
+            local: reach.local_addr(),
+            ports: reach.source_ports(),
+            kernel_has: matches!(reach, Reach::Kernel(_)),
+            reach,
+            mac,
+            mtu_bytes: config.mtu_bytes,
+            queue_frames: queue_frames(&device),
+            counters: Counters::default(),
+            also: Vec::new(),
+            looks: 0,
+            watched: None,
+            idle_since: now,
+            looked_at_link: now,
+            was_up: false,
+            connected: now,
+            name: name_of(&config.device),
+        })
+    }
+
+    /// What was opened, in words.
+    pub fn describe(&self) -> String {
+        let neighbours = match &self.reach {
+            Reach::Kernel(kernel) => format!("beside the kernel's {}", kernel.interface.name),
+            Reach::Own(_) => format!("at {}, which the kernel does not know", self.local.ip()),
+        };
+        format!("DPDK's {}, {neighbours}", self.name)
+    }
+
+    /// Its counters, which can be read while it runs.
+    pub fn counters(&self) -> Counters {
+        self.counters.clone()
+    }
+
+    /// Packets dropped for want of room since it was opened, as far as the driver counts them.
+    pub fn dropped(&self) -> u64 {
+        self.port.missed()
+    }
+
+    /// The Ethernet address of its port.
+    pub fn mac(&self) -> Mac {
+        self.mac
+    }
+
+    /// Whether the link is up.
+    pub fn is_up(&self) -> bool {
+        self.port.is_up()
+    }
+
+    fn send_by_kernel(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
+        self.counters.sent_by_kernel();
+        match self.reach.kernel() {
+            Some(kernel) => kernel.udp.send(batch),
+            None => Err(io::Error::from_raw_os_error(libc::EMSGSIZE)),
+        }
+    }
+
+    /// Sends frames to a next hop; `None`: they cannot be made.
+    fn send_frames(&mut self, batch: &SendBatch<'_>, to_mac: Mac) -> Option<Sent> {
+        let port =
+            batch.path.map_or(Some(self.local.port()), |path| self.ports.get(path.index()).copied())?;
+        let from = SocketAddr::new(self.local.ip(), port);
+        let template = Template::new(Ends { from_mac: self.mac, to_mac, from, to: batch.to }, batch.ecn)?;
+        let longest = template.len() + batch.segment_bytes.min(batch.bytes.len());
+        if longest > self.mtu_bytes as usize + ETHERNET {
+            return None;
+        }
+        let count = batch.bytes.len().div_ceil(batch.segment_bytes);
+        if !self.port.has_room(count) {
+            return Some(Sent::Busy);
+        }
+        for datagram in batch.bytes.chunks(batch.segment_bytes) {
+            self.port.send(|out| template.write(datagram, out));
+        }
+        self.counters.sent(count as u64);
+        if self.port.waiting() >= self.port.burst() {
+            self.flush();
+        }
+        Some(Sent::Done)
+    }
+
+    /// Sends a frame that is not of a datagram, if there is room: who needs the answer asks again.
+    fn send_frame(&mut self, frame: &[u8]) {
+        if self.port.has_room(1) {
+            self.port.send(|out| {
+                out.get_mut(..frame.len())?.copy_from_slice(frame);
+                Some(frame.len())
+            });
+        }
+    }
+
+    /// Tells the link's hosts who we are when it comes up, and has a port that must be told to connect again.
+    fn look_at_link(&mut self, now: Instant) {
+        if now.saturating_duration_since(self.looked_at_link) < LOOK_AT_LINK {
+            return;
+        }
+        self.looked_at_link = now;
+        let is_up = self.port.is_up();
+        if is_up != self.was_up {
+            self.was_up = is_up;
+            if let Some(announcement) = self.reach.link_is(is_up) {
+                self.send_frame(&announcement);
+                self.flush();
+            }
+        }
+        if !is_up && now.saturating_duration_since(self.connected) >= CONNECT_AGAIN {
+            self.connected = now;
+            self.port.revive();
+        }
+    }
+
+    /// Sleeps until something may be read besides the port. True: something may.
+    fn nap(&mut self, time: Duration) -> io::Result<bool> {
+        let timeout = Timespec {
+            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: time.subsec_nanos().into(),
+        };
+        shorten_naps();
+        let waker = self.reach.waker();
+        let mut all = vec![PollFd::from_borrowed_fd(waker.as_fd(), PollFlags::IN)];
+        all.extend(self.watched.iter().map(|other| PollFd::new(other, PollFlags::IN)));
+        let first_socket = all.len();
+        all.extend(self.reach.sockets().map(|socket| PollFd::from_borrowed_fd(socket, PollFlags::IN)));
+        match poll(&mut all, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let (any, kernel_has) = (all.iter().any(is_ready), all[first_socket..].iter().any(is_ready));
+        if is_ready(&all[0]) {
+            waker.clear();
+        }
+        self.kernel_has |= kernel_has;
+        Ok(any)
+    }
+
+    fn receive_by_port(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> Arrivals {
+        let DpdkBackend { port, reach, local, mac, also, counters, .. } = self;
+        let mut received = 0;
+        let mut answers = Vec::new();
+        let more = loop {
+            let count = port.receive(|frame| {
+                let parsed = match parse(frame) {
+                    Ok(parsed) => parsed,
+                    Err(flaw) => {
+                        return match reach.hear(frame) {
+                            Heard::Message(answer) => answers.extend(answer),
+                            Heard::Else | Heard::Flawed(_) => counters.flawed(flaw),
+                        };
+                    }
+                };
+                let is_for_us = parsed.to.ip() == local.ip() && frame.starts_with(mac);
+                let at = if is_for_us && parsed.to.port() == local.port() {
+                    None
+                } else {
+                    let path = also.iter().find(|(port, _)| *port == parsed.to.port());
+                    let Some((_, path)) = path.filter(|_| is_for_us) else { return counters.foreign() };
+                    Some(*path)
+                };
+                let bytes = &mut frame[parsed.datagram];
+                if !bytes.is_empty() {
+                    let (from, ecn, segment_bytes) = (parsed.from, parsed.ecn, bytes.len());
+                    sink(Received { from, rail: Rail::FIRST, at, ecn, segment_bytes, bytes, age_ns: None });
+                }
+            });
+            received += count;
+            let more = count == port.burst();
+            if !more || received >= FRAMES_A_CALL {
+                break more;
+            }
+        };
+        for answer in answers {
+            self.send_frame(&answer);
+        }
+        self.counters.received(received as u64);
+        match received {
+            0 => Arrivals::None,
+            _ if more => Arrivals::More,
+            _ => Arrivals::All,
+        }
+    }
+}
+
+impl Backend for DpdkBackend {
+    fn paths(&self) -> u16 {
+        self.ports.len() as u16
+    }
+
+    fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn source_ports(&self) -> Vec<u16> {
+        self.ports.clone()
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { batch_segments: Port::MOST_FRAMES, batch_bytes: 65_535 - MAX_HEADERS }
+    }
+
+    fn receive_buffer_bytes(&self) -> Option<usize> {
+        Some(self.queue_frames * self.mtu_bytes as usize)
+    }
+
+    fn link_mtu(&self, peer: SocketAddr) -> Option<usize> {
+        match &self.reach {
+            Reach::Kernel(kernel) => kernel.udp.link_mtu(peer),
+            Reach::Own(_) => Some(self.mtu_bytes as usize),
+        }
+    }
+
+    fn listen_on(&mut self, rail: Rail, path: PathId) -> io::Result<()> {
+        self.reach.listen_on(rail, path)?;
+        let Some(port) = self.ports.get(path.index()).copied() else { return Ok(()) };
+        if !self.also.iter().any(|(_, known)| *known == path) {
+            self.also.push((port, path));
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
+        match self.reach.next(batch.to.ip(), Instant::now()) {
+            Next::Port(mac, ask) => {
+                if let Some(ask) = ask {
+                    self.send_frame(&ask);
+                }
+                match self.send_frames(batch, mac) {
+                    Some(sent) => Ok(sent),
+                    // What cannot be made a frame of, the kernel judges.
+                    None => self.send_by_kernel(batch),
+                }
+            }
+            Next::Kernel => self.send_by_kernel(batch),
+            Next::Lost(ask) => {
+                if let Some(ask) = ask {
+                    self.send_frame(&ask);
+                }
+                self.counters.lost(batch.bytes.len().div_ceil(batch.segment_bytes) as u64);
+                Ok(Sent::Done)
+            }
+            Next::NoWay => Err(io::Error::from_raw_os_error(libc::EHOSTUNREACH)),
+        }
+    }
+
+    fn flush(&mut self) {
+        let dropped = self.port.flush();
+        if dropped > 0 {
+            self.counters.lost(dropped as u64);
+        }
+    }
+
+    fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<Arrivals> {
+        let by_port = self.receive_by_port(sink);
+        // What waits for room, and answers about neighbours.
+        if self.port.waiting() > 0 {
+            self.flush();
+        }
+        self.looks = self.looks.wrapping_add(1);
+        if !self.kernel_has && !self.looks.is_multiple_of(LOOKS_AT_KERNEL) {
+            return Ok(by_port);
+        }
+        let Some(kernel) = self.reach.kernel() else {
+            self.look_at_link(Instant::now());
+            return Ok(by_port);
+        };
+        let mut batches = 0;
+        let by_kernel = kernel.udp.receive(&mut |received| {
+            batches += 1;
+            sink(received);
+        })?;
+        self.counters.received_by_kernel(batches);
+        self.kernel_has = by_kernel != Arrivals::None;
+        Ok(by_port.and(by_kernel))
+    }
+
+    fn wait(&mut self, wait: Wait) -> io::Result<()> {
+        self.flush();
+        let mut now = Instant::now();
+        let deadline = wait.at_most.map(|time| now + time);
+        loop {
+            if self.port.has_arrived() {
+                self.idle_since = now;
+                return Ok(());
+            }
+            self.look_at_link(now);
+            let idle = now.saturating_duration_since(self.idle_since);
+            let nap = (idle / NAPS).clamp(SHORTEST_NAP, LONGEST_NAP);
+            let left = left_until(deadline, now);
+            let waits_for_room = wait.for_room || self.port.waiting() > 0;
+            let nap = if waits_for_room { SHORTEST_NAP } else { nap };
+            if self.nap(left.map_or(nap, |left| left.min(nap)))? {
+                return Ok(());
+            }
+            now = Instant::now();
+            if waits_for_room || left_until(deadline, now) == Some(Duration::ZERO) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        self.reach.waker()
+    }
+
+    fn watch(&mut self, other: OwnedFd) -> bool {
+        self.watched = Some(other);
+        true
+    }
+}
+
+/// Naps of this thread are hardly longer than asked for. Where the system refuses, they are.
+fn shorten_naps() {
+    thread_local! {
+        static ARE_SHORT: bool = set_current_timer_slack(NonZero::new(SLACK_NS)).is_ok();
+    }
+    let _ = ARE_SHORT.try_with(|are_short| *are_short);
+}
+
+/// Rings have no Ethernet address, and a tap has that of the kernel's interface at its other end.
+fn has_own_mac(device: &Device, mac: Mac) -> bool {
+    mac != [0; 6] && !matches!(device, Device::Vdev(vdev) if vdev.driver() == "net_tap")
+}
+
+/// An Ethernet address that is nobody's by right.
+fn nobodys_mac(random: u64) -> Mac {
+    let [a, b, c, d, e, ..] = random.to_le_bytes();
+    [2, a, b, c, d, e]
+}
+
+fn name_of(device: &Device) -> String {
+    match device {
+        Device::Vdev(vdev) => vdev.name().to_owned(),
+        Device::Pci(address) => address.clone(),
+    }
+}
+
+/// The interface that the kernel has, too, where the device is one beside the kernel.
+fn interface_of(device: &Device) -> Result<Option<&str>, DpdkError> {
+    let Device::Vdev(vdev) = device else { return Ok(None) };
+    match vdev.driver() {
+        "net_af_packet" => match vdev.get("iface") {
+            Some(name) => Ok(Some(name)),
+            None => Err(DpdkError::NoInterface { device: vdev.name().to_owned() }),
+        },
+        _ => Ok(None),
+    }
+}
+
+fn open_kernel(name: &str, config: &DpdkConfig) -> Result<Box<OfKernel>, DpdkError> {
+    if config.local.is_some() || config.gateway.is_some() {
+        let (device, interface) = (name_of(&config.device), name.to_owned());
+        return Err(DpdkError::AddressOfInterface { device, interface });
+    }
+    may_open_packet_sockets()?;
+    OfKernel::open(name, config).map(Box::new)
+}
+
+/// Said before DPDK says less.
+fn may_open_packet_sockets() -> Result<(), DpdkError> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    match socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None) {
+        Ok(_) => Ok(()),
+        Err(Errno::PERM | Errno::ACCESS) => Err(DpdkError::Permission { doing: "open a packet socket" }),
+        Err(why) => Err(DpdkError::System { doing: "open a packet socket", why: why.to_string() }),
+    }
+}
+
+/// The address of a port that the kernel does not know.
+fn own_address(config: &DpdkConfig) -> Result<crate::ether::Local, DpdkError> {
+    let device = || name_of(&config.device);
+    let local = config.local.ok_or_else(|| DpdkError::NoAddress { device: device() })?;
+    let bind = config.udp.bind.ip();
+    if !bind.is_unspecified() && bind != local.address() {
+        return Err(DpdkError::OtherAddress { device: device(), bind, local: local.address() });
+    }
+    Ok(match config.gateway {
+        Some(gateway) => local.with_gateway(gateway)?,
+        None => local,
+    })
+}
+
+/// Frames a queue of a device that has been [`sized`] holds.
+fn queue_frames(device: &Device) -> usize {
+    let Device::Vdev(vdev) = device else { return QUEUE_FRAMES.into() };
+    let log2 = vdev.get("rsize").filter(|_| vdev.driver() == "net_memif").and_then(|log2| log2.parse().ok());
+    log2.and_then(|log2| 1usize.checked_shl(log2)).unwrap_or(QUEUE_FRAMES.into())
+}
+
+/// The device with memory for frames of a length, as far as it has not been told how much, and the room of a frame.
+fn sized(device: &Device, frame_bytes: usize) -> (Device, usize) {
+    let room = frame_bytes.next_multiple_of(LINE);
+    let Device::Vdev(vdev) = device else { return (device.clone(), room) };
+    match vdev.driver() {
+        "net_memif" => {
+            let frames = (MEMIF_BYTES / room).clamp(LEAST_MEMIF_FRAMES, QUEUE_FRAMES.into());
+            // Said as a power of two.
+            let sized: Vdev = vdev.clone().or("bsize", room).or("rsize", frames.ilog2());
+            (Device::Vdev(sized), room)
+        }
+        "net_af_packet" => {
+            let needed = frame_bytes + PACKET_HEADER;
+            let block = needed.next_multiple_of(PAGE);
+            let frame = if needed <= PAGE / 2 { PAGE / 2 } else { block };
+            let sized = vdev.clone().or("framesz", frame).or("blocksz", block).or("framecnt", QUEUE_FRAMES);
+            // The driver wants frames to be as long as what it keeps them in.
+            let kept = sized.get("framesz").and_then(|bytes| bytes.parse().ok()).unwrap_or(frame);
+            (Device::Vdev(sized), room.max(kept))
+        }
+        _ => (device.clone(), room),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(text: &str) -> Device {
+        Device::Vdev(text.parse().unwrap())
+    }
+
+    #[test]
+    fn devices_get_room_for_the_longest_frame() {
+        let of = |text: &str, mtu_bytes: usize| {
+            let (device, room) = sized(&device(text), mtu_bytes + ETHERNET + VLAN_TAG);
+            let Device::Vdev(vdev) = device else { panic!("it is one") };
+            (vdev.arguments(), room)
+        };
+        let frames_of = |text: &str, mtu_bytes: usize| {
+            queue_frames(&sized(&device(text), mtu_bytes + ETHERNET + VLAN_TAG).0)
+        };
+        // 1,518 bytes, rounded up to 64.
+        assert_eq!(of("net_memif0,role=client", 1_500), ("role=client,bsize=1536,rsize=10".into(), 1_536));
+        assert_eq!(of("net_memif0,bsize=2048,rsize=11", 9_000), ("bsize=2048,rsize=11".into(), 9_024));
+        // 2 MiB hold 1,365 frames of 1,536 bytes, 512 of 4,096 and 232 of 9,024, of which there are 256 all the same.
+        assert_eq!([1_500, 4_078, 9_000].map(|mtu| frames_of("net_memif0", mtu)), [1_024, 512, 256]);
+        assert_eq!(frames_of("net_memif0,rsize=11", 9_000), 2_048, "as it was told");
+        assert_eq!(frames_of("net_ring0", 9_000), 1_024);
+        // With 128 bytes in front: half a page, or whole ones.
+        let packet = "iface=eth0,framesz=2048,blocksz=4096,framecnt=1024";
+        assert_eq!(of("net_af_packet0,iface=eth0", 1_500), (packet.into(), 2_048));
+        let packet = "iface=eth0,framesz=12288,blocksz=12288,framecnt=1024";
+        assert_eq!(of("net_af_packet0,iface=eth0", 9_000), (packet.into(), 12_288));
+        assert_eq!(of("net_ring0", 1_500), (String::new(), 1_536));
+    }
+
+    #[test]
+    fn packet_sockets_are_beside_the_kernel() {
+        assert_eq!(interface_of(&device("net_af_packet0,iface=eth0")), Ok(Some("eth0")));
+        assert_eq!(interface_of(&device("net_memif0,role=client")), Ok(None));
+        let why = interface_of(&device("net_af_packet7")).unwrap_err().to_string();
+        assert_eq!(why, "net_af_packet7 needs a network interface: --vdev net_af_packet7,iface=eth0");
+    }
+}

@@ -1,0 +1,151 @@
+//! Where packets to a peer go next: what the kernel's routes and neighbour tables say.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType, RouteVia};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use pathweave_linux::netlink::Netlink;
+
+use crate::ether::frame::Mac;
+
+/// After so long the kernel is asked again: routes change, and neighbours get other adapters.
+const KNOWN_FOR: Duration = Duration::from_secs(1);
+/// And so often about a peer to whom it knew no way.
+const UNKNOWN_FOR: Duration = Duration::from_millis(5);
+/// Peers that are remembered.
+const MOST_KNOWN: usize = 1 << 16;
+
+/// How packets get to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// To this Ethernet address, by our interface.
+    Direct(Mac),
+    /// By the kernel: over another interface, or because it has yet to find out (which sending by it makes it do).
+    Kernel,
+}
+
+/// What was found out, and until when it holds.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    way: Way,
+    until: Instant,
+}
+
+/// The ways to peers by one interface.
+#[derive(Debug)]
+pub struct Neighbours {
+    netlink: Netlink,
+    interface: u32,
+    known: HashMap<IpAddr, Known>,
+}
+
+/// What the kernel says of a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Neighbour {
+    Confirmed(Mac),
+    /// It has not been heard of lately: the kernel asks once it has a packet for it.
+    Stale(Mac),
+    Unknown,
+}
+
+impl Neighbours {
+    /// Of the interface of this number, as the kernel behind `netlink` knows them.
+    pub fn new(netlink: Netlink, interface: u32) -> Self {
+        Neighbours { netlink, interface, known: HashMap::new() }
+    }
+
+    /// The way to a peer.
+    #[inline]
+    pub fn way(&mut self, peer: IpAddr, now: Instant) -> Way {
+        match self.known.get(&peer) {
+            Some(known) if known.until > now => known.way,
+            _ => self.find_out(peer, now),
+        }
+    }
+
+    #[cold]
+    fn find_out(&mut self, peer: IpAddr, now: Instant) -> Way {
+        let neighbour = self.next_hop(peer).map(|next_hop| self.neighbour(next_hop));
+        let (way, this_time, lasts) = match neighbour {
+            // Not on our link.
+            None => (Way::Kernel, Way::Kernel, KNOWN_FOR),
+            Some(Neighbour::Confirmed(mac)) => (Way::Direct(mac), Way::Direct(mac), KNOWN_FOR),
+            Some(Neighbour::Stale(mac)) => (Way::Direct(mac), Way::Kernel, KNOWN_FOR),
+            Some(Neighbour::Unknown) => (Way::Kernel, Way::Kernel, UNKNOWN_FOR),
+        };
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert(peer, Known { way, until: now + lasts });
+        this_time
+    }
+
+    /// Whom packets to a peer are handed to on our link; `None`: they go elsewhere, or nowhere.
+    fn next_hop(&mut self, peer: IpAddr) -> Option<IpAddr> {
+        let mut message = RouteMessage::default();
+        let (family, bits) = family(peer);
+        message.header.address_family = family;
+        message.header.destination_prefix_length = bits;
+        let address = match peer {
+            IpAddr::V4(address) => RouteAddress::Inet(address),
+            IpAddr::V6(address) => RouteAddress::Inet6(address),
+        };
+        message.attributes.push(RouteAttribute::Destination(address));
+        let answer = self.netlink.get(RouteNetlinkMessage::GetRoute(message)).ok().flatten()?;
+        let RouteNetlinkMessage::NewRoute(route) = answer else { return None };
+        if route.header.kind != RouteType::Unicast {
+            return None;
+        }
+        let mut next = peer;
+        let mut by = None;
+        for attribute in route.attributes {
+            match attribute {
+                RouteAttribute::Oif(index) => by = Some(index),
+                RouteAttribute::Gateway(RouteAddress::Inet(gateway))
+                | RouteAttribute::Via(RouteVia::Inet(gateway)) => next = gateway.into(),
+                RouteAttribute::Gateway(RouteAddress::Inet6(gateway))
+                | RouteAttribute::Via(RouteVia::Inet6(gateway)) => next = gateway.into(),
+                _ => {}
+            }
+        }
+        (by == Some(self.interface)).then_some(next)
+    }
+
+    fn neighbour(&mut self, address: IpAddr) -> Neighbour {
+        let mut message = NeighbourMessage::default();
+        message.header.family = family(address).0;
+        message.header.ifindex = self.interface;
+        let destination = match address {
+            IpAddr::V4(address) => NeighbourAddress::Inet(address),
+            IpAddr::V6(address) => NeighbourAddress::Inet6(address),
+        };
+        message.attributes.push(NeighbourAttribute::Destination(destination));
+        let answer = self.netlink.get(RouteNetlinkMessage::GetNeighbour(message)).ok().flatten();
+        let Some(RouteNetlinkMessage::NewNeighbour(found)) = answer else { return Neighbour::Unknown };
+        let mac = found.attributes.iter().find_map(|attribute| match attribute {
+            NeighbourAttribute::LinkLayerAddress(address) => Mac::try_from(&address[..]).ok(),
+            _ => None,
+        });
+        match (found.header.state, mac) {
+            (NeighbourState::Reachable | NeighbourState::Permanent | NeighbourState::Noarp, Some(mac)) => {
+                Neighbour::Confirmed(mac)
+            }
+            (NeighbourState::Stale | NeighbourState::Delay | NeighbourState::Probe, Some(mac)) => {
+                Neighbour::Stale(mac)
+            }
+            _ => Neighbour::Unknown,
+        }
+    }
+}
+
+fn family(address: IpAddr) -> (AddressFamily, u8) {
+    match address {
+        IpAddr::V4(_) => (AddressFamily::Inet, 32),
+        IpAddr::V6(_) => (AddressFamily::Inet6, 128),
+    }
+}

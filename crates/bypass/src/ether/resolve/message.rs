@@ -1,0 +1,401 @@
+//! What hosts of a link say to find each other: ARP (RFC 826) and neighbour discovery (RFC 4861), as bytes.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use thiserror::Error;
+
+use crate::ether::frame::{ETHERNET, IPV6, Mac, Sum, TYPE_IPV6};
+
+const TYPE_ARP: u16 = 0x0806;
+/// Bytes of ARP between Ethernet and IPv4 addresses.
+const ARP: usize = 28;
+/// Hardware Ethernet, protocol IPv4, addresses of 6 and 4 bytes.
+const ARP_OF_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
+const ARP_ASKS: u16 = 1;
+const ARP_TELLS: u16 = 2;
+
+const PROTOCOL_ICMPV6: u8 = 58;
+const NEIGHBOUR_ASKS: u8 = 135;
+const NEIGHBOUR_TELLS: u8 = 136;
+/// Type, code, checksum, flags, target.
+const NEIGHBOUR: usize = 24;
+/// Options, in units of 8 bytes, that tell an Ethernet address: the sender's, the target's.
+const OPTION_SENDER: u8 = 1;
+const OPTION_TARGET: u8 = 2;
+/// "You asked", and "forget what you knew".
+const TOLD_ON_REQUEST: u8 = 0x60;
+const TOLD_TO_ALL: u8 = 0x20;
+/// A packet with this many hops left has passed no router.
+const HOPS_OF_LINK: u8 = 255;
+
+/// Bytes of the shortest frame, without its check sequence.
+const SHORTEST_FRAME: usize = 60;
+const BROADCAST: Mac = [0xff; 6];
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+
+/// What a message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageKind {
+    /// "Who has this address?"
+    Asks,
+    /// "I have it."
+    Tells,
+}
+
+/// A message between hosts of a link. Both its addresses are of one family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Whether it asks or tells.
+    pub kind: MessageKind,
+    /// Who says it; unspecified where the sender has no address yet.
+    pub from: IpAddr,
+    /// Ethernet address: of who asks, or of whom it tells about.
+    pub mac: Mac,
+    /// The address in question.
+    pub about: IpAddr,
+}
+
+/// Why a message is none.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum MessageFlaw {
+    /// It ends before it should.
+    #[error("truncated")]
+    Truncated,
+    /// ARP between other addresses than those of Ethernet and IPv4, or that neither asks nor tells.
+    #[error("ARP of another kind")]
+    Kind,
+    /// Its checksum is wrong.
+    #[error("of a wrong checksum")]
+    Checksum,
+    /// It has come over a router, or says what such a message does not.
+    #[error("not of this link")]
+    NotOfLink,
+    /// An address in it is that of a group, or of nobody.
+    #[error("of nobody's address")]
+    Address,
+}
+
+impl Message {
+    /// Reads a frame; `None`: it is something else.
+    ///
+    /// # Errors
+    /// It is such a message, and what is wrong with it.
+    pub fn parse(frame: &[u8]) -> Result<Option<Message>, MessageFlaw> {
+        let Some((header, body)) = frame.split_first_chunk::<ETHERNET>() else { return Ok(None) };
+        let source: Mac = [header[6], header[7], header[8], header[9], header[10], header[11]];
+        match u16::from_be_bytes([header[12], header[13]]) {
+            TYPE_ARP => parse_arp(body).map(Some),
+            TYPE_IPV6 => parse_neighbour(body, source),
+            _ => Ok(None),
+        }
+    }
+
+    /// To whom a question about `about` goes: Ethernet and IP address of the group in which its owner is.
+    pub fn group_of(about: IpAddr) -> (Mac, IpAddr) {
+        match about {
+            IpAddr::V4(_) => (BROADCAST, about),
+            IpAddr::V6(address) => {
+                let [.., a, b, c] = address.octets();
+                let group =
+                    Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(a), u16::from_be_bytes([b, c]));
+                (multicast(group), group.into())
+            }
+        }
+    }
+
+    /// The answer of who has the Ethernet address `mac` and the address in question, as a frame.
+    pub fn answer(&self, mac: Mac) -> Option<Vec<u8>> {
+        let answer = Message { kind: MessageKind::Tells, from: self.about, mac, about: self.about };
+        match self.from {
+            IpAddr::V6(from) if from.is_unspecified() => answer.emit(multicast(ALL_NODES), ALL_NODES.into()),
+            from => answer.emit(self.mac, from),
+        }
+    }
+
+    /// What tells all hosts of a link, unasked, that `address` is at `mac` now: a frame.
+    pub fn announce(address: IpAddr, mac: Mac) -> Option<Vec<u8>> {
+        let message = |kind| Message { kind, from: address, mac, about: address };
+        match address {
+            // A question about oneself (RFC 5227), which nobody need answer.
+            IpAddr::V4(_) => message(MessageKind::Asks).emit(BROADCAST, address),
+            IpAddr::V6(_) => message(MessageKind::Tells).emit(multicast(ALL_NODES), ALL_NODES.into()),
+        }
+    }
+
+    /// As a frame; `None`: its addresses are of different families.
+    pub fn emit(&self, to_mac: Mac, to: IpAddr) -> Option<Vec<u8>> {
+        let mut frame = Vec::with_capacity(ETHERNET + IPV6 + NEIGHBOUR + 8);
+        frame.extend(to_mac);
+        frame.extend(self.mac);
+        match (self.from, self.about, to) {
+            (IpAddr::V4(from), IpAddr::V4(about), IpAddr::V4(to)) => {
+                frame.extend(TYPE_ARP.to_be_bytes());
+                frame.extend(self.arp(from, (to_mac, to), about));
+            }
+            (IpAddr::V6(from), IpAddr::V6(about), IpAddr::V6(to)) => {
+                frame.extend(TYPE_IPV6.to_be_bytes());
+                frame.extend(self.neighbour(from, to, about));
+            }
+            _ => return None,
+        }
+        frame.resize(frame.len().max(SHORTEST_FRAME), 0);
+        Some(frame)
+    }
+
+    fn arp(&self, from: Ipv4Addr, (to_mac, to): (Mac, Ipv4Addr), about: Ipv4Addr) -> Vec<u8> {
+        let (operation, from, to_mac, to) = match self.kind {
+            MessageKind::Asks => (ARP_ASKS, from, [0; 6], about),
+            MessageKind::Tells => (ARP_TELLS, about, to_mac, to),
+        };
+        let parts: [&[u8]; 6] =
+            [&ARP_OF_IPV4, &operation.to_be_bytes(), &self.mac, &from.octets(), &to_mac, &to.octets()];
+        parts.concat()
+    }
+
+    fn neighbour(&self, from: Ipv6Addr, to: Ipv6Addr, about: Ipv6Addr) -> Vec<u8> {
+        let (kind, flags, option) = match self.kind {
+            MessageKind::Asks => (NEIGHBOUR_ASKS, 0, OPTION_SENDER),
+            MessageKind::Tells if to.is_multicast() => (NEIGHBOUR_TELLS, TOLD_TO_ALL, OPTION_TARGET),
+            MessageKind::Tells => (NEIGHBOUR_TELLS, TOLD_ON_REQUEST, OPTION_TARGET),
+        };
+        let mut message = vec![kind, 0, 0, 0, flags, 0, 0, 0];
+        message.extend(about.octets());
+        // Who has no address yet tells none.
+        if self.kind == MessageKind::Tells || !from.is_unspecified() {
+            message.extend([option, 1]);
+            message.extend(self.mac);
+        }
+        let bytes = message.len() as u16;
+        let sum =
+            Sum::of_addresses(from.into(), to.into(), PROTOCOL_ICMPV6).with_length(bytes).with(&message);
+        message[2..4].copy_from_slice(&sum.complement());
+        let mut packet = vec![0x60, 0, 0, 0];
+        packet.extend(bytes.to_be_bytes());
+        packet.extend([PROTOCOL_ICMPV6, HOPS_OF_LINK]);
+        packet.extend(from.octets());
+        packet.extend(to.octets());
+        packet.extend(message);
+        packet
+    }
+}
+
+fn parse_arp(bytes: &[u8]) -> Result<Message, MessageFlaw> {
+    let arp: &[u8; ARP] = bytes.first_chunk().ok_or(MessageFlaw::Truncated)?;
+    if !arp.starts_with(&ARP_OF_IPV4) {
+        return Err(MessageFlaw::Kind);
+    }
+    let address = |at: usize| Ipv4Addr::new(arp[at], arp[at + 1], arp[at + 2], arp[at + 3]);
+    let (mac, from, to) = ([arp[8], arp[9], arp[10], arp[11], arp[12], arp[13]], address(14), address(24));
+    let (kind, about) = match u16::from_be_bytes([arp[6], arp[7]]) {
+        ARP_ASKS => (MessageKind::Asks, to),
+        ARP_TELLS => (MessageKind::Tells, from),
+        _ => return Err(MessageFlaw::Kind),
+    };
+    if !is_of_one(mac) || from.is_multicast() || from.is_broadcast() || !is_host(about.into()) {
+        return Err(MessageFlaw::Address);
+    }
+    Ok(Message { kind, from: from.into(), mac, about: about.into() })
+}
+
+fn parse_neighbour(bytes: &[u8], source: Mac) -> Result<Option<Message>, MessageFlaw> {
+    let Some((header, rest)) = bytes.split_first_chunk::<IPV6>() else { return Ok(None) };
+    if header[0] >> 4 != 6 || header[6] != PROTOCOL_ICMPV6 {
+        return Ok(None);
+    }
+    let length = u16::from_be_bytes([header[4], header[5]]);
+    let whole = rest.get(..usize::from(length)).ok_or(MessageFlaw::Truncated)?;
+    let kind = match whole.first() {
+        Some(&NEIGHBOUR_ASKS) => MessageKind::Asks,
+        Some(&NEIGHBOUR_TELLS) => MessageKind::Tells,
+        _ => return Ok(None),
+    };
+    let (fixed, options) = whole.split_first_chunk::<NEIGHBOUR>().ok_or(MessageFlaw::Truncated)?;
+    let address = |bytes: &[u8]| Ipv6Addr::from(<[u8; 16]>::try_from(bytes).unwrap_or_default());
+    let (from, to, about) = (address(&header[8..24]), address(&header[24..40]), address(&fixed[8..24]));
+    let sum = Sum::of_addresses(from.into(), to.into(), PROTOCOL_ICMPV6);
+    if !sum.with_length(length).with(whole).is_sound() {
+        return Err(MessageFlaw::Checksum);
+    }
+    if header[7] != HOPS_OF_LINK || fixed[1] != 0 {
+        return Err(MessageFlaw::NotOfLink);
+    }
+    let (sender, target) = read_options(options)?;
+    let told = if kind == MessageKind::Asks { sender } else { target };
+    // Without the option it is known from the frame, which is how an answer to one host may leave it out.
+    let mac = told.unwrap_or(source);
+    let is_nobody = kind == MessageKind::Tells && from.is_unspecified();
+    if !is_of_one(mac) || from.is_multicast() || is_nobody || !is_host(about.into()) {
+        return Err(MessageFlaw::Address);
+    }
+    Ok(Some(Message { kind, from: from.into(), mac, about: about.into() }))
+}
+
+/// The Ethernet addresses that options tell: the sender's, the target's.
+fn read_options(mut options: &[u8]) -> Result<(Option<Mac>, Option<Mac>), MessageFlaw> {
+    let (mut sender, mut target) = (None, None);
+    while let [kind, units, ..] = *options {
+        // An option of length 0 would never end.
+        let bytes = usize::from(units) * 8;
+        let option =
+            options.get(..bytes).filter(|option| !option.is_empty()).ok_or(MessageFlaw::Truncated)?;
+        let mac = option.get(2..8).and_then(|mac| Mac::try_from(mac).ok());
+        match kind {
+            OPTION_SENDER => sender = mac,
+            OPTION_TARGET => target = mac,
+            _ => {}
+        }
+        options = &options[bytes..];
+    }
+    if options.is_empty() { Ok((sender, target)) } else { Err(MessageFlaw::Truncated) }
+}
+
+fn multicast(group: Ipv6Addr) -> Mac {
+    let [.., a, b, c, d] = group.octets();
+    [0x33, 0x33, a, b, c, d]
+}
+
+/// Not that of a group, nor none.
+fn is_of_one(mac: Mac) -> bool {
+    mac[0] & 1 == 0 && mac != [0; 6]
+}
+
+fn is_host(address: IpAddr) -> bool {
+    let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+    !address.is_unspecified() && !address.is_multicast() && !is_broadcast
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NEAR: Mac = [2, 0, 0, 0, 0, 1];
+    const FAR: Mac = [2, 0, 0, 0, 0, 2];
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn asks(from: &str, about: &str) -> Message {
+        Message { kind: MessageKind::Asks, from: ip(from), mac: NEAR, about: ip(about) }
+    }
+
+    fn asked(message: &Message) -> Vec<u8> {
+        let (mac, to) = Message::group_of(message.about);
+        message.emit(mac, to).unwrap()
+    }
+
+    #[test]
+    fn arp_is_as_rfc_826_has_it() {
+        let mut expected = [
+            &[0xff; 6][..],
+            &NEAR,
+            &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1],
+            &NEAR,
+            &[10, 0, 0, 1],
+            &[0; 6],
+            &[10, 0, 0, 2],
+        ]
+        .concat();
+        expected.resize(60, 0);
+        let question = asks("10.0.0.1", "10.0.0.2");
+        assert_eq!(asked(&question), expected);
+        assert_eq!(Message::parse(&expected), Ok(Some(question)));
+        let mut expected =
+            [&NEAR[..], &FAR, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &FAR, &[10, 0, 0, 2], &NEAR, &[10, 0, 0, 1]]
+                .concat();
+        expected.resize(60, 0);
+        assert_eq!(question.answer(FAR).unwrap(), expected);
+        let answer =
+            Message { kind: MessageKind::Tells, from: ip("10.0.0.2"), mac: FAR, about: ip("10.0.0.2") };
+        assert_eq!(Message::parse(&expected), Ok(Some(answer)));
+    }
+
+    #[test]
+    fn neighbour_discovery_is_as_rfc_4861_has_it() {
+        let question = asks("fd00::1", "fd00::12:3456");
+        let frame = asked(&question);
+        // The group is made of the last three bytes; the checksum was computed by hand from RFC 4443.
+        let expected = [
+            &[0x33, 0x33, 0xff, 0x12, 0x34, 0x56][..],
+            &NEAR,
+            &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255],
+            &[0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+            &[0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0x12, 0x34, 0x56],
+            &[135, 0, 0x14, 0xcb, 0, 0, 0, 0],
+            &[0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x12, 0x34, 0x56],
+            &[1, 1],
+            &NEAR,
+        ]
+        .concat();
+        assert_eq!(frame, expected);
+        assert_eq!(Message::parse(&frame), Ok(Some(question)));
+        let answer = question.answer(FAR).unwrap();
+        assert_eq!((&answer[..6], &answer[54..55], answer[58]), (&NEAR[..], &[136][..], 0x60));
+        let told =
+            Message { kind: MessageKind::Tells, from: question.about, mac: FAR, about: question.about };
+        assert_eq!(Message::parse(&answer), Ok(Some(told)));
+        // Who makes sure that an address is free has none yet, and all are told.
+        let probe = asks("::", "fd00::2");
+        assert_eq!(asked(&probe).len(), ETHERNET + IPV6 + NEIGHBOUR);
+        assert_eq!(Message::parse(&asked(&probe)), Ok(Some(probe)));
+        let answer = probe.answer(FAR).unwrap();
+        assert_eq!((&answer[..6], answer[58]), (&[0x33, 0x33, 0, 0, 0, 1][..], 0x20));
+    }
+
+    #[test]
+    fn each_flaw_is_told() {
+        let flaw = |message: &Message, change: &dyn Fn(&mut Vec<u8>)| {
+            let mut frame = asked(message);
+            change(&mut frame);
+            Message::parse(&frame)
+        };
+        let arp = asks("10.0.0.1", "10.0.0.2");
+        assert_eq!(flaw(&arp, &|frame| frame.truncate(41)), Err(MessageFlaw::Truncated));
+        assert_eq!(flaw(&arp, &|frame| frame[15] = 6), Err(MessageFlaw::Kind));
+        assert_eq!(flaw(&arp, &|frame| frame[21] = 3), Err(MessageFlaw::Kind));
+        assert_eq!(
+            flaw(&arp, &|frame| frame[22] = 1),
+            Err(MessageFlaw::Address),
+            "a group's Ethernet address"
+        );
+        assert_eq!(flaw(&arp, &|frame| frame[28] = 224), Err(MessageFlaw::Address));
+        assert_eq!(flaw(&arp, &|frame| frame[38..42].fill(255)), Err(MessageFlaw::Address));
+        assert_eq!(flaw(&arp, &|frame| frame[13] = 0), Ok(None), "IPv4");
+        let nd = asks("fd00::1", "fd00::2");
+        assert_eq!(flaw(&nd, &|frame| frame.truncate(80)), Err(MessageFlaw::Truncated));
+        assert_eq!(flaw(&nd, &|frame| frame[19] = 23), Err(MessageFlaw::Truncated));
+        assert_eq!(flaw(&nd, &|frame| frame[21] = 64), Err(MessageFlaw::NotOfLink));
+        assert_eq!(flaw(&nd, &|frame| frame[77] ^= 1), Err(MessageFlaw::Checksum));
+        assert_eq!(flaw(&nd, &|frame| frame[20] = 17), Ok(None), "UDP");
+        assert_eq!(flaw(&nd, &|frame| frame[54] = 128), Ok(None), "an echo request");
+        // The length of the option, and the checksum with it: 1 more or less in the same word.
+        let with_units = |units: u8| {
+            flaw(&nd, &|frame| {
+                let mut sum = u16::from_be_bytes([frame[56], frame[57]]);
+                sum = sum.wrapping_add(1).wrapping_sub(units.into());
+                frame[56..58].copy_from_slice(&sum.to_be_bytes());
+                frame[79] = units;
+            })
+        };
+        assert_eq!(with_units(1), Ok(Some(nd)));
+        assert_eq!(with_units(0), Err(MessageFlaw::Truncated));
+        assert_eq!(with_units(2), Err(MessageFlaw::Truncated));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_are_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..120), at in 0usize..86, to: u8) {
+            let _ = Message::parse(&bytes);
+            for message in [asks("10.0.0.1", "10.0.0.2"), asks("fd00::1", "fd00::2")] {
+                let mut frame = asked(&message);
+                let at = at % frame.len();
+                frame[at] = to;
+                if let Ok(Some(changed)) = Message::parse(&frame) {
+                    let again = changed.emit([2; 6], message.from).unwrap();
+                    prop_assert_eq!(Message::parse(&again), Ok(Some(changed)));
+                }
+            }
+        }
+    }
+}

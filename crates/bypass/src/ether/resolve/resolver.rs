@@ -1,0 +1,309 @@
+//! Which Ethernet address belongs to which IP address of a link. Time is passed in, frames come out.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::local::Local;
+use super::message::{Message, MessageFlaw, MessageKind};
+use crate::ether::frame::Mac;
+
+/// What was heard longer ago is asked for again, and used meanwhile.
+const FRESH_FOR: Duration = Duration::from_secs(30);
+/// What was heard so long ago is used no more.
+const KNOWN_FOR: Duration = Duration::from_secs(60);
+/// Who does not answer is asked again after so long, then after twice as long, and so on.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
+/// Doublings of that: the longest is 1.28 s.
+const MOST_DOUBLINGS: u32 = 6;
+/// Hosts that are remembered, 0.3 MB; there are some thousands on the largest links.
+const MOST_KNOWN: usize = 4_096;
+
+/// Finds the hosts of one link, and answers those that look for this one.
+#[derive(Debug)]
+pub struct Resolver {
+    local: Local,
+    mac: Mac,
+    known: HashMap<IpAddr, Host>,
+    claims: u64,
+}
+
+/// A host of the link.
+#[derive(Clone, Copy, Debug, Default)]
+struct Host {
+    /// Its Ethernet address, and when it was told.
+    told: Option<(Mac, Duration)>,
+    /// When it was asked for, and how often since it was told.
+    asked: Option<(Duration, u32)>,
+}
+
+/// How a packet gets to its next hop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// To this Ethernet address; `None`: it is not known yet.
+    pub to: Option<Mac>,
+    /// A frame to send first, which asks for it.
+    pub ask: Option<Vec<u8>>,
+}
+
+/// What a frame was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// No message between hosts of a link.
+    Else,
+    /// A broken one.
+    Flawed(MessageFlaw),
+    /// One, and the frame that answers it, if it is a question about this end.
+    Message(Option<Vec<u8>>),
+}
+
+impl Resolver {
+    /// For the end of a link with this address and Ethernet address.
+    pub fn new(local: Local, mac: Mac) -> Self {
+        Resolver { local, mac, known: HashMap::new(), claims: 0 }
+    }
+
+    /// How often somebody else said that it had this end's address, which must not be.
+    pub fn claims(&self) -> u64 {
+        self.claims
+    }
+
+    /// The link is up: a frame that tells all its hosts who this end is, for they may remember another adapter.
+    pub fn announce(&self) -> Option<Vec<u8>> {
+        Message::announce(self.local.address(), self.mac)
+    }
+
+    /// The link is down, and others may be there when it is up again.
+    pub fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// How packets get to a peer; `None`: by no way. `now` counts from any moment, always the same.
+    #[inline]
+    pub fn step(&mut self, peer: IpAddr, now: Duration) -> Option<Step> {
+        let next = self.local.next_hop(peer)?;
+        if next == self.local.address() {
+            return Some(Step { to: Some(self.mac), ask: None });
+        }
+        if let Some(host) = self.known.get(&next)
+            && let Some((mac, at)) = host.told
+            && now.saturating_sub(at) < FRESH_FOR
+        {
+            return Some(Step { to: Some(mac), ask: None });
+        }
+        Some(self.look_for(next, now))
+    }
+
+    #[cold]
+    fn look_for(&mut self, next: IpAddr, now: Duration) -> Step {
+        if !self.known.contains_key(&next) {
+            self.make_room(now);
+        }
+        let host = self.known.entry(next).or_default();
+        host.told = host.told.filter(|(_, at)| now.saturating_sub(*at) < KNOWN_FOR);
+        let due = host.asked.is_none_or(|(at, times)| {
+            now.saturating_sub(at) >= ASK_AGAIN * (1 << times.saturating_sub(1).min(MOST_DOUBLINGS))
+        });
+        let to = host.told.map(|(mac, _)| mac);
+        if !due {
+            return Step { to, ask: None };
+        }
+        let times = host.asked.map_or(0, |(_, times)| times);
+        host.asked = Some((now, times.saturating_add(1)));
+        let from = self.local.address();
+        let question = Message { kind: MessageKind::Asks, from, mac: self.mac, about: next };
+        let (group_mac, group) = Message::group_of(next);
+        Step { to, ask: question.emit(group_mac, group) }
+    }
+
+    /// A frame has come.
+    pub fn hear(&mut self, frame: &[u8], now: Duration) -> Heard {
+        let message = match Message::parse(frame) {
+            Ok(None) => return Heard::Else,
+            Ok(Some(message)) => message,
+            Err(flaw) => return Heard::Flawed(flaw),
+        };
+        // Our own, on a link that gives back what is sent.
+        if message.mac == self.mac {
+            return Heard::Message(None);
+        }
+        let own = self.local.address();
+        let (speaker, asks_for_us) = match message.kind {
+            MessageKind::Asks => (message.from, message.about == own),
+            MessageKind::Tells => (message.about, false),
+        };
+        if speaker == own {
+            self.claims += 1;
+            return Heard::Message(message.answer(self.mac).filter(|_| asks_for_us));
+        }
+        self.learn(speaker, message.mac, now, asks_for_us);
+        Heard::Message(if asks_for_us { message.answer(self.mac) } else { None })
+    }
+
+    /// A host has told its Ethernet address. Who was not asked for is remembered only if it looks for us: it is about to send.
+    fn learn(&mut self, host: IpAddr, mac: Mac, now: Duration, looks_for_us: bool) {
+        if !self.local.is_on_link(host) {
+            return;
+        }
+        let told = Host { told: Some((mac, now)), asked: None };
+        match self.known.get_mut(&host) {
+            Some(known) => *known = told,
+            None if looks_for_us => {
+                self.make_room(now);
+                self.known.insert(host, told);
+            }
+            None => {}
+        }
+    }
+
+    /// Forgets hosts that have not been heard of, then all: whoever is needed is asked for again.
+    fn make_room(&mut self, now: Duration) {
+        if self.known.len() >= MOST_KNOWN {
+            self.known.retain(|_, host| host.told.is_some_and(|(_, at)| now.saturating_sub(at) < FRESH_FOR));
+        }
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEAR: Mac = [2, 0, 0, 0, 0, 1];
+    const FAR: Mac = [2, 0, 0, 0, 0, 2];
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn resolver(local: &str, mac: Mac) -> Resolver {
+        Resolver::new(local.parse().unwrap(), mac)
+    }
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn answer(heard: Heard) -> Vec<u8> {
+        let Heard::Message(Some(frame)) = heard else { panic!("{heard:?}") };
+        frame
+    }
+
+    #[test]
+    fn two_ends_find_each_other_by_one_question() {
+        for (near_local, far_local) in [("10.0.0.1/24", "10.0.0.2/24"), ("fd00::1/64", "fd00::2/64")] {
+            let (mut near, mut far) = (resolver(near_local, NEAR), resolver(far_local, FAR));
+            let far_ip = far.local.address();
+            let step = near.step(far_ip, ms(0)).unwrap();
+            assert_eq!(step.to, None);
+            let told = answer(far.hear(&step.ask.unwrap(), ms(1)));
+            assert_eq!(near.hear(&told, ms(2)), Heard::Message(None));
+            let known = |mac| Some(Step { to: Some(mac), ask: None });
+            assert_eq!(near.step(far_ip, ms(3)), known(FAR));
+            // Who asked is known without a question of one's own.
+            assert_eq!(far.step(near.local.address(), ms(3)), known(NEAR));
+            // To oneself, too.
+            assert_eq!(near.step(near.local.address(), ms(3)), known(NEAR));
+        }
+    }
+
+    #[test]
+    fn who_does_not_answer_is_asked_ever_more_rarely() {
+        let mut near = resolver("10.0.0.1/24", NEAR);
+        let peer = ip("10.0.0.9");
+        let asked: Vec<u64> =
+            (0..4_000).filter(|now| near.step(peer, ms(*now)).unwrap().ask.is_some()).collect();
+        // 20 ms, then twice that each time, at most 1,280 ms.
+        assert_eq!(asked, [0, 20, 60, 140, 300, 620, 1_260, 2_540, 3_820]);
+    }
+
+    #[test]
+    fn what_was_told_long_ago_is_asked_for_and_used_meanwhile() {
+        let mut near = resolver("10.0.0.1/24", NEAR);
+        let peer = ip("10.0.0.2");
+        near.step(peer, ms(0));
+        let tells = |mac: Mac| {
+            Message { kind: MessageKind::Tells, from: peer, mac, about: peer }.emit(NEAR, ip("10.0.0.1"))
+        };
+        near.hear(&tells(FAR).unwrap(), ms(5));
+        assert_eq!(near.step(peer, ms(30_004)).unwrap(), Step { to: Some(FAR), ask: None });
+        let step = near.step(peer, ms(30_005)).unwrap();
+        assert_eq!((step.to, step.ask.is_some()), (Some(FAR), true));
+        assert_eq!(near.step(peer, ms(60_005)).unwrap().to, None);
+        // A host that has another adapter now.
+        near.hear(&tells([2; 6]).unwrap(), ms(60_010));
+        assert_eq!(near.step(peer, ms(60_020)).unwrap(), Step { to: Some([2; 6]), ask: None });
+    }
+
+    #[test]
+    fn who_has_another_adapter_says_so_to_all() {
+        for (near_local, far_local) in [("10.0.0.1/24", "10.0.0.2/24"), ("fd00::1/64", "fd00::2/64")] {
+            let (mut near, mut far) = (resolver(near_local, NEAR), resolver(far_local, FAR));
+            let far_ip = far.local.address();
+            // Who does not know it does not remember it either.
+            assert_eq!(near.hear(&far.announce().unwrap(), ms(0)), Heard::Message(None));
+            assert!(near.known.is_empty());
+            let question = near.step(far_ip, ms(0)).unwrap().ask.unwrap();
+            near.hear(&answer(far.hear(&question, ms(0))), ms(0));
+            let again = resolver(far_local, [2; 6]);
+            assert_eq!(near.hear(&again.announce().unwrap(), ms(1)), Heard::Message(None));
+            assert_eq!(near.step(far_ip, ms(2)).unwrap().to, Some([2; 6]));
+            near.forget();
+            assert_eq!(near.step(far_ip, ms(3)).unwrap().to, None);
+        }
+    }
+
+    #[test]
+    fn other_networks_are_reached_by_the_gateway_or_not() {
+        let mut near = resolver("10.0.0.1/24", NEAR);
+        assert_eq!(near.step(ip("192.0.2.1"), ms(0)), None);
+        let local: Local = "10.0.0.1/24".parse().unwrap();
+        let mut near = Resolver::new(local.with_gateway(ip("10.0.0.254")).unwrap(), NEAR);
+        let question = Message::parse(&near.step(ip("192.0.2.1"), ms(0)).unwrap().ask.unwrap()).unwrap();
+        assert_eq!(question.unwrap().about, ip("10.0.0.254"));
+    }
+
+    #[test]
+    fn nobody_is_remembered_unasked_and_none_of_another_network() {
+        let mut near = resolver("10.0.0.1/24", NEAR);
+        let mut far = resolver("10.0.0.2/24", FAR);
+        // About a third host.
+        let question = far.step(ip("10.0.0.3"), ms(0)).unwrap().ask.unwrap();
+        assert_eq!(near.hear(&question, ms(0)), Heard::Message(None));
+        assert!(near.known.is_empty());
+        // It looks for us, and says that it is of elsewhere: it is answered, and not remembered.
+        let mut stranger = resolver("10.0.0.2/8", FAR);
+        stranger.local = "10.7.0.2/8".parse().unwrap();
+        let question = stranger.step(ip("10.0.0.1"), ms(0)).unwrap().ask.unwrap();
+        answer(near.hear(&question, ms(0)));
+        assert!(near.known.is_empty());
+        // It says that it has our address.
+        let mut thief = resolver("10.0.0.1/24", FAR);
+        let claim = thief.step(ip("10.0.0.3"), ms(0)).unwrap().ask.unwrap();
+        assert_eq!((near.hear(&claim, ms(0)), near.claims()), (Heard::Message(None), 1));
+    }
+
+    #[test]
+    fn a_flood_of_askers_takes_no_memory_without_end() {
+        let mut near = resolver("10.0.0.1/8", NEAR);
+        for number in 0..20_000u32 {
+            let from = std::net::Ipv4Addr::from_bits(0x0a10_0000 + number);
+            let question =
+                Message { kind: MessageKind::Asks, from: from.into(), mac: FAR, about: ip("10.0.0.1") };
+            answer(near.hear(&question.emit([0xff; 6], ip("10.0.0.1")).unwrap(), ms(number.into())));
+            assert!(near.known.len() <= MOST_KNOWN);
+        }
+    }
+
+    #[test]
+    fn what_is_no_such_message_is_left_to_others() {
+        let mut near = resolver("10.0.0.1/24", NEAR);
+        assert_eq!(near.hear(&[0; 60], ms(0)), Heard::Else);
+        let mut frame = near.step(ip("10.0.0.2"), ms(0)).unwrap().ask.unwrap();
+        assert_eq!(near.hear(&frame, ms(0)), Heard::Message(None), "our own");
+        frame.truncate(30);
+        assert_eq!(near.hear(&frame, ms(0)), Heard::Flawed(MessageFlaw::Truncated));
+    }
+}

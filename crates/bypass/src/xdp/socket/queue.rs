@@ -1,0 +1,380 @@
+//! One socket at one queue of an interface.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use rustix::net::xdp::{
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING,
+    XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpDescOptions, XdpOptionsFlags, XdpUmemReg, XdpUmemRegFlags,
+};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, bind, send, socket_with};
+
+use super::ring::{Consuming, Producing};
+use super::umem::Umem;
+use crate::xdp::stamp;
+
+/// Chunk sizes the kernel takes: powers of two up to a page.
+const SMALL_CHUNK: usize = 2_048;
+const LARGE_CHUNK: usize = 4_096;
+/// What the kernel keeps free in front of a packet (XDP_PACKET_HEADROOM).
+const KERNEL_HEADROOM: usize = 256;
+/// Packets that wait to be sent, of those that find room.
+const SEND_FRAMES: usize = 2_048;
+/// Rings of the kernel hold powers of two; more than this is not worth the memory.
+const MOST_RECEIVE_CHUNKS: usize = 1 << 15;
+const LEAST_RECEIVE_CHUNKS: usize = 256;
+
+/// The kernel takes a socket that was closed off its queue somewhat later: so long the queue may be busy for one that is gone.
+const PREDECESSOR_GOES_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// What a queue is opened with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueConfig {
+    /// Index of the interface.
+    pub(crate) interface: u32,
+    /// Which of its queues.
+    pub(crate) queue: u32,
+    /// The longest frame, in bytes.
+    pub(crate) frame_bytes: usize,
+    /// Bytes for packets that have arrived and were not looked at.
+    pub(crate) receive_bytes: usize,
+    /// Whether frames are sent, too.
+    pub(crate) sends: bool,
+    /// How long the driver is looked at for packets by who waits for them.
+    pub(crate) busy_poll: Option<Duration>,
+}
+
+/// How packets get from the adapter into the memory. The kernel takes the first that the driver has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// The adapter puts them there itself.
+    ZeroCopy,
+    /// The kernel copies them.
+    Copy,
+}
+
+/// A queue, or why there is none.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    Queue(Box<Queue>),
+    /// The interface has fewer queues.
+    NoSuchQueue,
+}
+
+/// What a call to the kernel has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kick {
+    /// Frames are on their way, as far as it is known.
+    Done,
+    /// The interface is down.
+    Down,
+    /// The interface is gone, and the socket with it.
+    Gone,
+}
+
+/// A socket with its memory and rings.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    // The socket goes first, the memory last.
+    socket: OwnedFd,
+    fill: Producing<u64>,
+    completed: Consuming<u64>,
+    received: Consuming<XdpDesc>,
+    sending: Option<Sending>,
+    umem: Umem,
+    chunk_bytes: usize,
+    receive_chunks: usize,
+    /// Pieces of a packet that lies in several chunks, put together; and whether it is longer than any of ours.
+    joined: Vec<u8>,
+    too_long: bool,
+    /// When the packet arrived of which pieces come, if that was noted.
+    stamp: Option<u64>,
+    frame_bytes: usize,
+}
+
+/// What sending needs besides.
+#[derive(Debug)]
+struct Sending {
+    ring: Producing<XdpDesc>,
+    /// Where in the memory the first frame lies.
+    first: u64,
+    /// Bytes of the place of one frame: a whole number of chunks.
+    frame_bytes: usize,
+    /// Places that are free.
+    free: Vec<u32>,
+    /// Pieces of each place that the kernel still has.
+    pieces: Vec<u8>,
+    /// Frames were put into the ring and the kernel has not been called since.
+    unsent: bool,
+}
+
+impl Queue {
+    /// Opens the socket and binds it.
+    ///
+    /// # Errors
+    /// What the kernel says; a queue that the interface does not have is none.
+    pub(crate) fn open(config: &QueueConfig) -> io::Result<Opened> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
+        let needed = config.frame_bytes + KERNEL_HEADROOM;
+        let chunk_bytes = if needed <= SMALL_CHUNK { SMALL_CHUNK } else { LARGE_CHUNK };
+        let receive_chunks = (config.receive_bytes / chunk_bytes)
+            .clamp(LEAST_RECEIVE_CHUNKS, MOST_RECEIVE_CHUNKS)
+            .next_power_of_two();
+        let send_frames = if config.sends { SEND_FRAMES } else { 0 };
+        let chunks_a_frame = config.frame_bytes.div_ceil(chunk_bytes);
+        let umem = Umem::new(receive_chunks + send_frames * chunks_a_frame, chunk_bytes)?;
+        sockopt::set_xdp_umem_reg(
+            &socket,
+            XdpUmemReg {
+                addr: umem.address(),
+                len: umem.bytes() as u64,
+                chunk_size: chunk_bytes as u32,
+                headroom: 0,
+                flags: XdpUmemRegFlags::empty(),
+                tx_metadata_len: 0,
+            },
+        )?;
+        let receive_ring = receive_chunks as u32;
+        let send_ring = (send_frames.max(1) * chunks_a_frame).next_power_of_two() as u32;
+        sockopt::set_xdp_umem_fill_ring_size(&socket, receive_ring)?;
+        sockopt::set_xdp_umem_completion_ring_size(&socket, send_ring)?;
+        sockopt::set_xdp_rx_ring_size(&socket, receive_ring)?;
+        if config.sends {
+            sockopt::set_xdp_tx_ring_size(&socket, send_ring)?;
+        }
+        let at = sockopt::xdp_mmap_offsets(&socket)?;
+        let fd = socket.as_fd();
+        let mut fill = Producing::map(fd, &at.fr, XDP_UMEM_PGOFF_FILL_RING, receive_ring)?;
+        let completed = Consuming::map(fd, &at.cr, XDP_UMEM_PGOFF_COMPLETION_RING, send_ring)?;
+        let received = Consuming::map(fd, &at.rx, XDP_PGOFF_RX_RING, receive_ring)?;
+        let sending = match config.sends {
+            false => None,
+            true => Some(Sending {
+                ring: Producing::map(fd, &at.tx, XDP_PGOFF_TX_RING, send_ring)?,
+                first: (receive_chunks * chunk_bytes) as u64,
+                frame_bytes: chunks_a_frame * chunk_bytes,
+                free: (0..send_frames as u32).rev().collect(),
+                pieces: vec![0; send_frames],
+                unsent: false,
+            }),
+        };
+        for chunk in 0..receive_chunks {
+            fill.push((chunk * chunk_bytes) as u64);
+        }
+        fill.publish();
+        if let Some(time) = config.busy_poll {
+            // Where the kernel has no such thing packets come by interrupts, as ever.
+            let _ = super::busy::poll(fd, time);
+        }
+        match bind_to(fd, config, needed > chunk_bytes) {
+            Ok(()) => {}
+            Err(Errno::INVAL) if config.queue > 0 => return Ok(Opened::NoSuchQueue),
+            Err(why) => return Err(why.into()),
+        }
+        Ok(Opened::Queue(Box::new(Queue {
+            socket,
+            fill,
+            completed,
+            received,
+            sending,
+            umem,
+            chunk_bytes,
+            receive_chunks,
+            joined: Vec::new(),
+            too_long: false,
+            stamp: None,
+            frame_bytes: config.frame_bytes,
+        })))
+    }
+
+    /// Bytes of packets that may have arrived before some are dropped.
+    pub(crate) fn receive_bytes(&self) -> usize {
+        self.receive_chunks * self.chunk_bytes.min(self.frame_bytes)
+    }
+
+    /// Hands at most `most` frames that have arrived to `sink`, with when they did as far as that was noted, and returns how many
+    /// there were.
+    pub(crate) fn receive(&mut self, most: usize, mut sink: impl FnMut(&mut [u8], Option<u64>)) -> usize {
+        let (mut count, mut pieces) = (0, 0);
+        while count < most {
+            let Some(piece) = self.received.pop() else { break };
+            pieces += 1;
+            if self.joined.is_empty() {
+                self.stamp = self.umem.in_front_mut(piece.addr, stamp::BYTES).and_then(stamp::take);
+            }
+            let ends = !piece.options.contains(XdpDescOptions::XDP_PKT_CONTD);
+            let bytes = self.umem.bytes_mut(piece.addr, piece.len as usize).unwrap_or_default();
+            if ends && self.joined.is_empty() && !self.too_long {
+                sink(bytes, self.stamp);
+                count += 1;
+            } else {
+                self.too_long |= self.joined.len() + bytes.len() > self.frame_bytes;
+                if !self.too_long {
+                    self.joined.extend_from_slice(bytes);
+                }
+                if ends {
+                    // Of one that is too long the beginning, which says itself that more should follow.
+                    sink(&mut self.joined, self.stamp);
+                    count += 1;
+                    self.joined.clear();
+                    self.too_long = false;
+                }
+            }
+            // There is room: the ring holds as many as there are chunks.
+            if let Some(chunk) = self.umem.chunk_of(piece.addr) {
+                self.fill.push(chunk);
+            }
+        }
+        if pieces > 0 {
+            self.received.release();
+            self.fill.publish();
+            if self.fill.needs_wakeup() {
+                self.look();
+            }
+        }
+        count
+    }
+
+    /// Frames there is room for.
+    pub(crate) fn room(&mut self, wanted: usize) -> usize {
+        let Some(sending) = &mut self.sending else { return 0 };
+        if sending.free.len() < wanted {
+            sending.reclaim(&mut self.completed);
+        }
+        let pieces = (sending.frame_bytes / self.chunk_bytes) as u32;
+        let most = u32::try_from(wanted).unwrap_or(u32::MAX).saturating_mul(pieces);
+        sending.free.len().min((sending.ring.room(most) / pieces) as usize)
+    }
+
+    /// How packets get into its memory.
+    pub(crate) fn transfer(&self) -> Transfer {
+        match sockopt::xdp_options(&self.socket) {
+            Ok(options) if options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY) => Transfer::ZeroCopy,
+            _ => Transfer::Copy,
+        }
+    }
+
+    /// Has `write` write a frame, of the length it returns, and puts it among those to send; it may write none. False: there is no
+    /// room, of which [`room`](Queue::room) tells before.
+    #[inline]
+    pub(crate) fn send(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
+        let Some(sending) = &mut self.sending else { return false };
+        let Some(place) = sending.free.pop() else { return false };
+        let start = sending.first + u64::from(place) * sending.frame_bytes as u64;
+        let bytes = self.umem.bytes_mut(start, sending.frame_bytes).unwrap_or_default();
+        let Some(len) = write(bytes).filter(|len| (1..=sending.frame_bytes).contains(len)) else {
+            sending.free.push(place);
+            return true;
+        };
+        let pieces = len.div_ceil(self.chunk_bytes);
+        sending.pieces[place as usize] = pieces as u8;
+        for piece in 0..pieces {
+            let at = piece * self.chunk_bytes;
+            let options = match piece + 1 < pieces {
+                true => XdpDescOptions::XDP_PKT_CONTD,
+                false => XdpDescOptions::empty(),
+            };
+            let len = (len - at).min(self.chunk_bytes) as u32;
+            sending.ring.push(XdpDesc { addr: start + at as u64, len, options });
+        }
+        sending.unsent = true;
+        true
+    }
+
+    /// Has the kernel send what was given to it since the last call.
+    pub(crate) fn flush(&mut self) -> Kick {
+        let Some(sending) = &mut self.sending else { return Kick::Done };
+        if !std::mem::take(&mut sending.unsent) {
+            return Kick::Done;
+        }
+        sending.ring.publish();
+        let kicked = self.kick();
+        if let Some(sending) = &mut self.sending {
+            sending.reclaim(&mut self.completed);
+        }
+        kicked
+    }
+
+    /// Calls the kernel until it has taken all that is in the ring: of a long one it takes a part at a time.
+    fn kick(&mut self) -> Kick {
+        let Some(sending) = &mut self.sending else { return Kick::Done };
+        for _ in 0..SEND_FRAMES / 16 {
+            if !sending.ring.needs_wakeup() {
+                return Kick::Done;
+            }
+            match send(&self.socket, &[], SendFlags::DONTWAIT) {
+                Ok(_) => return Kick::Done,
+                // There is more; or it has no room, which what has left makes.
+                Err(Errno::AGAIN) => {
+                    sending.reclaim(&mut self.completed);
+                }
+                Err(Errno::NETDOWN) => return Kick::Down,
+                Err(Errno::NXIO | Errno::NODEV) => return Kick::Gone,
+                // No memory or room now, which passes.
+                Err(_) => break,
+            }
+        }
+        sending.unsent = true;
+        Kick::Done
+    }
+
+    /// Has the driver look for packets.
+    pub(crate) fn look(&self) {
+        let mut nothing = [0u8; 0];
+        let _ = rustix::net::recv(&self.socket, &mut nothing, rustix::net::RecvFlags::DONTWAIT);
+    }
+
+    /// Packets the kernel has dropped for want of room, since the queue was opened.
+    pub(crate) fn dropped(&self) -> u64 {
+        sockopt::xdp_statistics(&self.socket).map_or(0, |seen| {
+            seen.rx_dropped + seen.rx_ring_full.unwrap_or(0) + seen.rx_fill_ring_empty_descs.unwrap_or(0)
+        })
+    }
+}
+
+impl Sending {
+    /// Takes back what has left.
+    fn reclaim(&mut self, completed: &mut Consuming<u64>) {
+        let mut any = false;
+        while let Some(address) = completed.pop() {
+            any = true;
+            let Some(at) = address.checked_sub(self.first) else { continue };
+            let place = at as usize / self.frame_bytes;
+            let Some(left) = self.pieces.get_mut(place).filter(|left| **left > 0) else { continue };
+            *left -= 1;
+            if *left == 0 {
+                self.free.push(place as u32);
+            }
+        }
+        if any {
+            completed.release();
+        }
+    }
+}
+
+/// Binds with all that kernel and driver have: without a copy if they can, with packets of several pieces if those are needed.
+fn bind_to(socket: BorrowedFd<'_>, config: &QueueConfig, several_pieces: bool) -> Result<(), Errno> {
+    let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    if several_pieces {
+        flags |= SocketAddrXdpFlags::XDP_USE_SG;
+    }
+    let address = SocketAddrXdp::new(flags, config.interface, config.queue);
+    let deadline = Instant::now() + PREDECESSOR_GOES_WITHIN;
+    loop {
+        match bind(socket, &address) {
+            Err(Errno::BUSY) if Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
+            done => return done,
+        }
+    }
+}
+
+impl AsFd for Queue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

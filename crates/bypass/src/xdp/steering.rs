@@ -1,0 +1,163 @@
+//! Which packets an interface gives to us: those for our ports. All others go to the kernel, as if we were not there.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use pathweave_linux::bpf::{
+    Code, Condition, Instruction, Jump, Link, Map, MapKind, Mode, Program, ProgramKind, Size,
+};
+
+use crate::xdp::stamp;
+
+/// "To the kernel's network stack" (`enum xdp_action`).
+const PASS: i32 = 2;
+/// Functions of the kernel (`enum bpf_func_id`).
+const LOOKUP: i32 = 1;
+const CLOCK_NS: i32 = 5;
+const REDIRECT: i32 = 51;
+const MAKE_ROOM_IN_FRONT: i32 = 54;
+/// Ports of a device: that at which peers reach it, and one a path.
+const MOST_PORTS: u32 = 512;
+
+/// Fields of `struct xdp_md`.
+const DATA: i16 = 0;
+const DATA_END: i16 = 4;
+const NOTE: i16 = 8;
+const QUEUE: i16 = 16;
+
+/// What decides about packets, before it is attached.
+#[derive(Debug)]
+pub(crate) struct Steering {
+    ports: Map,
+    sockets: Map,
+    program: Program,
+}
+
+impl Steering {
+    /// Loads the program for what is sent to `local`, on an interface of so many queues.
+    pub(crate) fn load(local: SocketAddr, queues: u32) -> io::Result<Steering> {
+        let ports = Map::new(MapKind::Hash, 4, 4, MOST_PORTS)?;
+        let sockets = Map::new(MapKind::Sockets, 4, 4, queues)?;
+        let program = Program::load(ProgramKind::Xdp, &code(local, &ports, &sockets))?;
+        Ok(Steering { ports, sockets, program })
+    }
+
+    /// Packets of a queue go to this socket.
+    pub(crate) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+        self.sockets.write(&queue.to_ne_bytes(), &socket.as_raw_fd().to_ne_bytes())
+    }
+
+    /// Packets for this port are ours, too.
+    pub(crate) fn add_port(&self, port: u16) -> io::Result<()> {
+        self.ports.write(&u32::from(port.to_be()).to_ne_bytes(), &1u32.to_ne_bytes())
+    }
+
+    /// From now on the interface's packets are looked at. In its driver, if that can.
+    pub(crate) fn attach(&self, interface: u32) -> io::Result<(Link, Mode)> {
+        match Link::attach(&self.program, interface, Mode::Driver) {
+            Ok(link) => Ok((link, Mode::Driver)),
+            Err(why) if is_refusal(&why) => Err(why),
+            Err(_) => Link::attach(&self.program, interface, Mode::Generic).map(|link| (link, Mode::Generic)),
+        }
+    }
+}
+
+/// The same would be said in any mode.
+fn is_refusal(why: &io::Error) -> bool {
+    matches!(why.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::EBUSY | libc::EEXIST | libc::ENODEV))
+}
+
+/// Where things stand in a frame of one family.
+struct Layout {
+    kind: u16,
+    /// Of the headers.
+    len: i16,
+    protocol: i16,
+    to: i16,
+    to_port: i16,
+}
+
+const IPV4: Layout = Layout { kind: 0x0800, len: 42, protocol: 23, to: 30, to_port: 36 };
+const IPV6: Layout = Layout { kind: 0x86dd, len: 62, protocol: 20, to: 38, to_port: 56 };
+
+/// Notes in front of the packet when it arrived, where the driver leaves room for that.
+fn note_time(code: &mut Code) {
+    code.call(CLOCK_NS);
+    code.copy(9, 0);
+    code.copy(1, 6);
+    code.set(2, -(stamp::BYTES as i32));
+    code.call(MAKE_ROOM_IN_FRONT);
+    let no_room = code.jump_if(Condition::Differs, 0, 0);
+    code.load(Size::Word, 2, 6, NOTE);
+    code.load(Size::Word, 3, 6, DATA);
+    code.copy(4, 2);
+    code.add(4, stamp::BYTES as i32);
+    // So it is; the verifier wants to see it.
+    let too_short = code.jump(Condition::Above, 4, 3);
+    code.constant(5, stamp::SIGN);
+    code.store(Size::Double, 2, 0, 5);
+    code.store(Size::Double, 2, 8, 9);
+    code.land(no_room);
+    code.land(too_short);
+}
+
+/// The program: whole, unfragmented UDP packets without options for our address and one of our ports go to the socket of the
+/// queue at which they arrived.
+fn code(local: SocketAddr, ports: &Map, sockets: &Map) -> Vec<Instruction> {
+    const UDP: i32 = 17;
+    let (layout, address) = match local.ip() {
+        IpAddr::V4(address) => (IPV4, address.octets().to_vec()),
+        IpAddr::V6(address) => (IPV6, address.octets().to_vec()),
+    };
+    let mut code = Code::default();
+    let mut others: Vec<Jump> = Vec::new();
+    code.copy(6, 1);
+    code.load(Size::Word, 7, 6, DATA);
+    code.load(Size::Word, 8, 6, DATA_END);
+    code.copy(2, 7);
+    code.add(2, layout.len.into());
+    others.push(code.jump(Condition::Above, 2, 8));
+    code.load(Size::Half, 3, 7, 12);
+    others.push(code.jump_if(Condition::Differs, 3, layout.kind.to_be().into()));
+    code.load(Size::Byte, 3, 7, 14);
+    if local.is_ipv4() {
+        others.push(code.jump_if(Condition::Differs, 3, 0x45));
+        // Offset and "more fragments".
+        code.load(Size::Half, 3, 7, 20);
+        code.keep_bits(3, 0x3fff_u16.to_be().into());
+        others.push(code.jump_if(Condition::Differs, 3, 0));
+    } else {
+        code.shift_right(3, 4);
+        others.push(code.jump_if(Condition::Differs, 3, 6));
+    }
+    code.load(Size::Byte, 3, 7, layout.protocol);
+    others.push(code.jump_if(Condition::Differs, 3, UDP));
+    for (at, word) in (layout.to..).step_by(4).zip(address.as_chunks::<4>().0) {
+        code.load(Size::Word, 3, 7, at);
+        code.constant(4, u32::from_ne_bytes(*word).into());
+        others.push(code.jump(Condition::Differs, 3, 4));
+    }
+    // The port most packets are for is known; of others the map tells.
+    code.load(Size::Half, 3, 7, layout.to_port);
+    let usual = code.jump_if(Condition::Equal, 3, local.port().to_be().into());
+    code.store(Size::Word, 10, -4, 3);
+    code.copy(2, 10);
+    code.add(2, -4);
+    code.map(1, ports);
+    code.call(LOOKUP);
+    others.push(code.jump_if(Condition::Equal, 0, 0));
+    code.land(usual);
+    note_time(&mut code);
+    code.load(Size::Word, 2, 6, QUEUE);
+    code.map(1, sockets);
+    // What is done where the queue has no socket.
+    code.set(3, PASS);
+    code.call(REDIRECT);
+    code.end();
+    for other in others {
+        code.land(other);
+    }
+    code.give(PASS);
+    code.finish()
+}

@@ -1,0 +1,147 @@
+//! Frames that are none of ours, or no frames at all: counted, dropped, and nothing else comes of them.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::net::SocketAddr;
+
+use pathweave_bypass::ether::Counters;
+use pathweave_bypass::ether::frame::{Ends, Flaw, MAX_HEADERS, Mac, Template};
+use pathweave_datapath::Device;
+use pathweave_wire::Ecn;
+
+use super::namespaces::{End, Family, address, board, connect, pattern, wait_until, write_and_compare};
+use super::raw::Raw;
+
+const MUCH: usize = 1_000_000;
+/// Where things stand in an IPv4 frame.
+const IP: usize = 14;
+const UDP: usize = 34;
+
+/// From nobody at the far end.
+pub(crate) fn frame(family: Family, to_mac: Mac, to: SocketAddr, datagram: &[u8]) -> Vec<u8> {
+    let from = SocketAddr::new(address(End::Far, family), 40_000);
+    let ends = Ends { from_mac: [2, 0, 0, 0, 0, 2], to_mac, from, to };
+    let template = Template::new(ends, Ecn::NotCapable).expect("one family");
+    let mut out = vec![0; MAX_HEADERS + datagram.len()];
+    let len = template.write(datagram, &mut out).expect("it fits");
+    out.truncate(len);
+    out
+}
+
+/// Gives an IPv4 header its checksum again.
+fn seal(frame: &mut [u8]) {
+    let header = &mut frame[IP..UDP];
+    header[10..12].fill(0);
+    let mut sum: u32 = header.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    header[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+}
+
+/// Gives a UDP datagram over IPv4 a checksum, as the kernel's sockets do.
+fn sum_up(frame: &mut [u8]) {
+    let udp = frame.len() - UDP;
+    let words = frame[UDP - 8..]
+        .chunks(2)
+        .map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)));
+    // With the addresses: protocol and length.
+    let mut sum: u32 = words.sum::<u32>() + 17 + udp as u32;
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    let sum = !(sum as u16);
+    frame[UDP + 6..UDP + 8].copy_from_slice(&if sum == 0 { 0xffff } else { sum }.to_be_bytes());
+}
+
+/// A device that is sent such frames, one that is not, and how they get there.
+pub(crate) struct Target<'a> {
+    pub(crate) near: &'a Device,
+    pub(crate) near_mac: Mac,
+    pub(crate) counters: &'a Counters,
+    pub(crate) far: &'a Device,
+    pub(crate) raw: Raw,
+}
+
+/// What is sent that is no datagram, by flaw: what an XDP program that chooses packets takes for ours, and what it leaves to the kernel.
+pub(crate) const FOR_US: [(Flaw, u64); 3] = [(Flaw::Checksum, 2), (Flaw::Truncated, 3), (Flaw::Port, 1)];
+pub(crate) const FOR_OTHERS: [(Flaw, u64); 5] =
+    [(Flaw::Vlan, 1), (Flaw::Fragment, 1), (Flaw::Options, 1), (Flaw::NotUdp, 1), (Flaw::Truncated, 1)];
+
+/// The near end counts exactly the flaws expected, and goes on.
+pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expected: &[(Flaw, u64)]) {
+    let Target { near, near_mac, counters, far, raw } = target;
+    let (there, back) = connect(near, far);
+    write_and_compare(&back, &board(near, MUCH), MUCH, 1);
+    let before = counters.read();
+    let expected =
+        |flaw: Flaw| expected.iter().filter(|(of, _)| *of == flaw).map(|(_, count)| count).sum::<u64>();
+    let good = || {
+        let mut frame = frame(Family::V4, near_mac, near.local_addr(), b"a datagram of nobody");
+        sum_up(&mut frame);
+        frame
+    };
+    let send = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut frame = good();
+        change(&mut frame);
+        raw.send(&frame);
+    };
+    // What the program takes for ours and the parser refuses.
+    send(&|frame| frame[IP + 8] ^= 1);
+    send(&|frame| frame[UDP + 10] ^= 0x10);
+    send(&|frame| {
+        frame[IP + 3] += 1;
+        seal(frame);
+    });
+    send(&|frame| frame[UDP + 5] += 1);
+    send(&|frame| frame[UDP + 5] = 7);
+    send(&|frame| frame[UDP..UDP + 2].fill(0));
+    // What goes to the kernel: a virtual network, fragments, options, another port, another protocol, too short for headers.
+    send(&|frame| {
+        frame.splice(12..12, [0x81, 0, 0, 5]);
+    });
+    send(&|frame| {
+        frame[IP + 6] = 0x20;
+        seal(frame);
+    });
+    send(&|frame| {
+        frame[IP] = 0x46;
+        seal(frame);
+    });
+    send(&|frame| {
+        frame[UDP + 2..UDP + 4].copy_from_slice(&9u16.to_be_bytes());
+        frame[UDP + 6..UDP + 8].fill(0);
+    });
+    send(&|frame| {
+        frame[IP + 9] = 6;
+        seal(frame);
+    });
+    send(&|frame| frame.truncate(41));
+    // Whole, and for us, and none of ours: the loop refuses it. It is the last, and packets do not overtake each other here.
+    let refused = |device: &Device| device.stats().expect("it lives").refused_datagrams;
+    let refused_before = refused(near);
+    send(&|_| {});
+    wait_until("the last one is refused", || refused(near) > refused_before);
+
+    let after = counters.read();
+    for flaw in Flaw::ALL {
+        let counted = after.flawed(flaw) - before.flawed(flaw);
+        // The kernel at the other end has things to say of its own, over ICMPv6.
+        let expected = expected(flaw);
+        let is_as_expected =
+            counted == expected || flaw == Flaw::NotUdp && expected > 0 && counted > expected;
+        assert!(is_as_expected, "{flaw}: {counted} of {expected}");
+    }
+    assert_eq!(refused(near), refused_before + 1, "nothing else reached the loop");
+    write_and_compare(&back, &board(near, MUCH), MUCH, 2);
+    write_and_compare(&there, &board(far, MUCH), MUCH, 3);
+}
+
+/// Datagrams of any bytes for the near end's port.
+pub(crate) fn any_bytes_behind_good_headers_do_no_harm(target: Target<'_>, family: Family) {
+    let Target { near, near_mac, counters, far, raw } = target;
+    let (_there, back) = connect(near, far);
+    let before = counters.read().received;
+    for len in 1..400 {
+        raw.send(&frame(family, near_mac, near.local_addr(), &pattern(len, 5)));
+    }
+    wait_until("they have come", || counters.read().received >= before + 399);
+    write_and_compare(&back, &board(near, MUCH), MUCH, 1);
+}

@@ -1,0 +1,183 @@
+//! Instructions one after the other (RFC 9669).
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::bpf::map::Map;
+
+/// One instruction: code, registers (source in the high half), offset, immediate value (`struct bpf_insn`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Instruction {
+    /// What is done.
+    pub code: u8,
+    /// Target in the low half, source in the high half.
+    pub registers: u8,
+    /// Of an address, in bytes; of a jump, in instructions.
+    pub offset: i16,
+    /// A number.
+    pub immediate: i32,
+}
+
+/// When a jump is taken; numbers are unsigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// The left is the right.
+    Equal = 0x10,
+    /// It is not.
+    Differs = 0x50,
+    /// The left is more.
+    Above = 0x20,
+    /// More, or the same.
+    AtLeast = 0x30,
+    /// Less.
+    Below = 0xa0,
+}
+
+/// How much a load or store moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// One byte.
+    Byte = 0x10,
+    /// Two bytes.
+    Half = 0x08,
+    /// Four bytes.
+    Word = 0x00,
+    /// Eight bytes.
+    Double = 0x18,
+}
+
+/// A program being written.
+///
+/// Registers: r0 is a result, r1 to r5 are arguments and lost in calls, r6 to r9 stay, r10 is the end of the stack. The
+/// numbers of calls are those of `enum bpf_func_id`.
+#[derive(Debug, Default)]
+pub struct Code(Vec<Instruction>);
+
+/// A jump whose end is not known yet.
+#[must_use]
+#[derive(Debug)]
+pub struct Jump(usize);
+
+impl Code {
+    fn push(&mut self, code: u8, target: u8, source: u8, offset: i16, immediate: i32) {
+        self.0.push(Instruction { code, registers: source << 4 | target, offset, immediate });
+    }
+    /// Calls a function of the kernel.
+    pub fn call(&mut self, function: i32) {
+        self.push(0x85, 0, 0, 0, function);
+    }
+    /// `target = source`.
+    pub fn copy(&mut self, target: u8, source: u8) {
+        self.push(0xbf, target, source, 0, 0);
+    }
+    /// `target = value`, with the sign of `value`.
+    pub fn set(&mut self, target: u8, value: i32) {
+        self.push(0xb7, target, 0, 0, value);
+    }
+    /// `target += value`.
+    pub fn add(&mut self, target: u8, value: i32) {
+        self.push(0x07, target, 0, 0, value);
+    }
+    /// `target += source`.
+    pub fn add_register(&mut self, target: u8, source: u8) {
+        self.push(0x0f, target, source, 0, 0);
+    }
+    /// `target -= source`.
+    pub fn subtract(&mut self, target: u8, source: u8) {
+        self.push(0x1f, target, source, 0, 0);
+    }
+    /// `target *= source`.
+    pub fn multiply(&mut self, target: u8, source: u8) {
+        self.push(0x2f, target, source, 0, 0);
+    }
+    /// `target &= bits`.
+    pub fn keep_bits(&mut self, target: u8, bits: i32) {
+        self.push(0x57, target, 0, 0, bits);
+    }
+    /// `target >>= bits`, with zeros from above.
+    pub fn shift_right(&mut self, target: u8, bits: i32) {
+        self.push(0x77, target, 0, 0, bits);
+    }
+    /// Loads from memory.
+    pub fn load(&mut self, size: Size, target: u8, address: u8, offset: i16) {
+        self.push(0x61 | size as u8, target, address, offset, 0);
+    }
+    /// Stores a register to memory.
+    pub fn store(&mut self, size: Size, address: u8, offset: i16, source: u8) {
+        self.push(0x63 | size as u8, address, source, offset, 0);
+    }
+    /// Stores a number of 4 bytes on the stack.
+    pub fn store_word(&mut self, offset: i16, value: i32) {
+        self.push(0x62, 10, 0, offset, value);
+    }
+    /// A number of 8 bytes, which takes two instructions.
+    pub fn constant(&mut self, target: u8, value: u64) {
+        self.wide(target, 0, value);
+    }
+    /// A map, as functions of the kernel take it.
+    pub fn map(&mut self, target: u8, map: &Map) {
+        const PSEUDO_MAP_FD: u8 = 1;
+        self.wide(target, PSEUDO_MAP_FD, u64::from(map.as_fd().as_raw_fd().cast_unsigned()));
+    }
+    fn wide(&mut self, target: u8, kind: u8, value: u64) {
+        self.push(0x18, target, kind, 0, value as u32 as i32);
+        self.push(0, 0, 0, 0, (value >> 32) as i32);
+    }
+    /// Jumps if two registers are so.
+    pub fn jump(&mut self, condition: Condition, left: u8, right: u8) -> Jump {
+        self.push(0x0d | condition as u8, left, right, 0, 0);
+        Jump(self.0.len() - 1)
+    }
+    /// Jumps if a register and a number are so.
+    pub fn jump_if(&mut self, condition: Condition, left: u8, value: i32) -> Jump {
+        self.push(0x05 | condition as u8, left, 0, 0, value);
+        Jump(self.0.len() - 1)
+    }
+    /// The jump ends here.
+    pub fn land(&mut self, Jump(from): Jump) {
+        // Programs here have some dozens of instructions.
+        self.0[from].offset = (self.0.len() - from - 1) as i16;
+    }
+    /// Ends with this result.
+    pub fn give(&mut self, result: i32) {
+        self.set(0, result);
+        self.end();
+    }
+    /// Ends with the result in r0.
+    pub fn end(&mut self) {
+        self.push(0x95, 0, 0, 0, 0);
+    }
+    /// The whole program.
+    pub fn finish(self) -> Vec<Instruction> {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jumps_end_where_they_were_told() {
+        let mut code = Code::default();
+        let over = code.jump_if(Condition::Equal, 0, 0);
+        code.constant(1, 0x1_0000_0002);
+        code.land(over);
+        code.give(-1);
+        let code = code.finish();
+        // Two slots for the constant are jumped over.
+        assert_eq!(code[0], Instruction { code: 0x15, registers: 0, offset: 2, immediate: 0 });
+        assert_eq!((code[1].immediate, code[2].immediate), (2, 1));
+    }
+
+    #[test]
+    fn loads_and_stores_have_the_codes_of_the_specification() {
+        let mut code = Code::default();
+        for size in [Size::Byte, Size::Half, Size::Word, Size::Double] {
+            code.load(size, 1, 2, 3);
+            code.store(size, 1, 2, 3);
+        }
+        let codes: Vec<u8> = code.finish().iter().map(|instruction| instruction.code).collect();
+        assert_eq!(codes, [0x71, 0x73, 0x69, 0x6b, 0x61, 0x63, 0x79, 0x7b]);
+    }
+}

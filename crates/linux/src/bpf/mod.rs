@@ -1,0 +1,15 @@
+//! Small programs for the kernel's virtual machine (RFC 9669): an assembler, maps, loading and attaching.
+//!
+//! Programs here have some dozens of instructions, so they are written with [`Code`] where they are needed, and neither a
+//! compiler for them nor a C library is. The kernel's verifier checks each of them.
+
+mod call;
+mod code;
+mod link;
+mod map;
+mod program;
+
+pub use code::{Code, Condition, Instruction, Jump, Size};
+pub use link::{Link, Mode};
+pub use map::{Map, MapKind};
+pub use program::{Program, ProgramKind};

@@ -1,0 +1,47 @@
+//! The fastest and the slowest of the paths of a destination, for the rates.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use super::Ticks;
+
+/// The measured delays of all paths of all destinations.
+#[derive(Clone, Debug)]
+pub struct Extremes {
+    /// Bits of a path.
+    levels: u32,
+    delays: Box<[Option<Ticks>]>,
+}
+
+impl Extremes {
+    /// Without any delay, for `destinations` of `paths` paths each. Panics unless the paths are a power of two.
+    pub fn new(destinations: usize, paths: usize) -> Self {
+        assert!(paths.is_power_of_two(), "{paths} paths: a power of two");
+        Extremes { levels: paths.ilog2(), delays: vec![None; destinations * paths].into_boxed_slice() }
+    }
+
+    /// A path has this delay; `None` if it is down, or has not been measured. Returns the shortest and the longest that are
+    /// known then.
+    pub fn set(&mut self, destination: usize, path: usize, delay: Option<Ticks>) -> Option<(Ticks, Ticks)> {
+        let first = destination << self.levels;
+        self.delays[first + path] = delay;
+        let known = || self.delays[first..first + (1 << self.levels)].iter().flatten().copied();
+        Some((known().min()?, known().max()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unknown_does_not_count() {
+        let mut extremes = Extremes::new(2, 4);
+        let [three, five, nine] = [3, 5, 9].map(Ticks::new);
+        assert_eq!(extremes.set(1, 0, Some(five)), Some((five, five)));
+        assert_eq!(extremes.set(1, 3, Some(nine)), Some((five, nine)));
+        assert_eq!(extremes.set(0, 3, Some(three)), Some((three, three)));
+        assert_eq!(extremes.set(1, 0, None), Some((nine, nine)));
+        assert_eq!(extremes.set(1, 3, None), None);
+    }
+}

@@ -1,0 +1,387 @@
+//! Curves and bars as pictures.
+
+use pathweave_results::SCHEME_COLOURS;
+use plotters::coord::ranged1d::{Ranged, ValueFormatter};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::paper::picture::{Area, Backend, FONT, Failed, Picture};
+
+/// One or more pictures side by side with a common legend.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chart {
+    pub(crate) panels: Vec<PanelChart>,
+    pub(crate) x: String,
+    pub(crate) y: String,
+    pub(crate) log: bool,
+    /// Horizontal lines.
+    pub(crate) levels: Vec<(String, f64)>,
+    /// The y axis is a share: 0 to 1.
+    pub(crate) share: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PanelChart {
+    pub(crate) title: String,
+    pub(crate) curves: Vec<Curve>,
+    /// Labels of x = 0, 1, ...; empty where x is a number.
+    pub(crate) categories: Vec<String>,
+    /// Bars rather than lines.
+    pub(crate) bars: bool,
+    /// Published bands, in the colours of what they are compared with.
+    pub(crate) bands: Vec<Band>,
+}
+
+/// A published band, or a bound where both ends are equal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Band {
+    pub(crate) x: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) colour: usize,
+    /// Place among the bands of one bar or point, and how many they are.
+    pub(crate) place: (usize, usize),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Curve {
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64)>,
+    /// Half widths of intervals, by point; empty where there are none.
+    pub(crate) errors: Vec<f64>,
+    pub(crate) look: Look,
+}
+
+/// Colour, stroke and marks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Look {
+    pub(crate) colour: usize,
+    pub(crate) stroke: Stroke,
+    pub(crate) marked: bool,
+}
+
+/// Stroke of a curve, filling of a bar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stroke {
+    #[default]
+    Solid,
+    Dashed,
+    Dotted,
+    /// Published by others: pale, with hollow marks.
+    Published,
+}
+
+impl Stroke {
+    /// Pixels of a dash and of the gap behind it; none of a line without gaps.
+    fn dashes(self) -> Option<(u32, u32)> {
+        match self {
+            Stroke::Solid | Stroke::Published => None,
+            Stroke::Dashed => Some((7, 4)),
+            Stroke::Dotted => Some((2, 4)),
+        }
+    }
+}
+
+impl Look {
+    fn ink(self) -> RGBColor {
+        let (red, green, blue) = SCHEME_COLOURS[self.colour % SCHEME_COLOURS.len()];
+        RGBColor(red, green, blue)
+    }
+
+    fn opacity(self) -> f64 {
+        if self.stroke == Stroke::Published { 0.4 } else { 1.0 }
+    }
+
+    /// Filling of a bar.
+    fn fill(self) -> ShapeStyle {
+        let opacity = match self.stroke {
+            Stroke::Solid => 1.0,
+            Stroke::Dashed => 0.5,
+            Stroke::Dotted | Stroke::Published => 0.25,
+        };
+        self.ink().mix(opacity).filled()
+    }
+}
+
+const WIDTH: u32 = 560;
+const HEIGHT: u32 = 400;
+const LEGEND_LINE: u32 = 24;
+const INK: RGBColor = RGBColor(40, 40, 40);
+const GRID: RGBColor = RGBColor(225, 225, 225);
+/// Part of a group that its bars take.
+const BARS: f64 = 0.8;
+
+impl Chart {
+    /// Centre of a bar of `count` in its group.
+    pub(crate) fn bar(index: usize, count: usize) -> f64 {
+        BARS * ((index as f64 + 0.5) / count as f64 - 0.5)
+    }
+
+    /// Panels side by side, lines of them, and the width of one, points.
+    fn grid(&self) -> (u32, u32, u32) {
+        let columns = self.panels.len().clamp(1, 3) as u32;
+        let rows = (self.panels.len() as u32).div_ceil(columns).max(1);
+        // Many groups of bars need room for their names.
+        let crowded = self.panels.iter().any(|panel| panel.categories.len() > 5 && panel.bars);
+        (columns, rows, if crowded && columns == 1 { 2 * WIDTH } else { WIDTH })
+    }
+}
+
+/// Height of a legend, points.
+fn legend_height(lines: &[Placed<'_>]) -> u32 {
+    12 + LEGEND_LINE * lines.last().map_or(0, |(_, line, _)| line + 1)
+}
+
+impl Picture for Chart {
+    fn size(&self) -> (u32, u32) {
+        let (columns, rows, width) = self.grid();
+        let legend = legend(self);
+        (columns * width, rows * HEIGHT + legend_height(&place(&legend, columns * width)))
+    }
+
+    fn draw<B: Backend>(&self, root: &Area<B>) -> Result<(), Failed> {
+        let (columns, rows, width) = self.grid();
+        let legend = legend(self);
+        let lines = place(&legend, columns * width);
+        let (top, below) = root.split_vertically(legend_height(&lines));
+        draw_legend(&top, &lines)?;
+        for (panel, area) in self.panels.iter().zip(below.split_evenly((rows as usize, columns as usize))) {
+            draw_panel(self, panel, &area)?;
+        }
+        Ok(())
+    }
+}
+
+/// An entry of a legend.
+struct Entry {
+    name: String,
+    look: Look,
+    mark: Mark,
+}
+
+/// Mark of a legend's entry.
+enum Mark {
+    Line,
+    Bar,
+    /// The frame of published bands.
+    Band,
+}
+
+/// Names and looks of all panels, each once.
+fn legend(chart: &Chart) -> Vec<Entry> {
+    let mut found: Vec<Entry> = Vec::new();
+    for panel in &chart.panels {
+        for curve in &panel.curves {
+            if !found.iter().any(|entry| entry.name == curve.name) {
+                let mark = if panel.bars { Mark::Bar } else { Mark::Line };
+                found.push(Entry { name: curve.name.clone(), look: curve.look, mark });
+            }
+        }
+    }
+    if chart.panels.iter().any(|panel| !panel.bands.is_empty()) {
+        let name = "published, in the colour of what it is compared with".to_owned();
+        found.push(Entry { name, look: Look::default(), mark: Mark::Band });
+    }
+    found
+}
+
+/// A legend entry, its line and its x.
+type Placed<'a> = (&'a Entry, u32, u32);
+
+fn place(legend: &[Entry], width: u32) -> Vec<Placed<'_>> {
+    let (mut line, mut x) = (0, 20);
+    let mut placed = Vec::new();
+    for entry in legend {
+        let needed = 58 + 7 * entry.name.chars().count() as u32;
+        if x + needed > width && x > 20 {
+            (line, x) = (line + 1, 20);
+        }
+        placed.push((entry, line, x));
+        x += needed;
+    }
+    placed
+}
+
+fn draw_legend<B: Backend>(area: &Area<B>, placed: &[Placed<'_>]) -> Result<(), Failed> {
+    let style = TextStyle::from((FONT, 15).into_font()).color(&INK);
+    for (Entry { name, look, mark }, line, x) in placed {
+        let (x, y) = (*x as i32, (12 + line * LEGEND_LINE) as i32);
+        let colour = look.ink();
+        match mark {
+            Mark::Bar => area.draw(&Rectangle::new([(x + 8, y), (x + 32, y + 14)], look.fill()))?,
+            Mark::Band => area.draw(&Rectangle::new([(x + 8, y), (x + 32, y + 14)], INK.stroke_width(2)))?,
+            Mark::Line => {
+                let (dash, gap) = look.stroke.dashes().unwrap_or((36, 0));
+                for from in (x..x + 34).step_by((dash + gap) as usize) {
+                    let to = (from + dash as i32).min(x + 34);
+                    let stroke = colour.mix(look.opacity()).stroke_width(2);
+                    area.draw(&PathElement::new([(from, y + 7), (to, y + 7)], stroke))?;
+                }
+            }
+        }
+        area.draw_text(name, &style, (x + 40, y))?;
+    }
+    Ok(())
+}
+
+fn draw_panel<B: Backend>(chart: &Chart, panel: &PanelChart, area: &Area<B>) -> Result<(), Failed> {
+    let points = || panel.curves.iter().flat_map(|curve| curve.points.iter());
+    let (x_low, x_high) = bounds(points().map(|p| p.0));
+    let levels = chart.levels.iter().map(|level| level.1);
+    let tops = panel
+        .curves
+        .iter()
+        .flat_map(|c| c.points.iter().enumerate().map(|(i, p)| p.1 + c.errors.get(i).unwrap_or(&0.0)));
+    let bands = panel.bands.iter().flat_map(|band| [band.low, band.high]);
+    let (y_low, y_high) = bounds(tops.chain(points().map(|p| p.1)).chain(levels).chain(bands));
+    let x = if panel.categories.is_empty() {
+        let room = (x_high - x_low).max(x_high.abs() * 0.02).max(1e-9) * 0.03;
+        (x_low - room).max(if x_low >= 0.0 { 0.0 } else { f64::MIN })..x_high + room
+    } else {
+        -0.5..panel.categories.len() as f64 - 0.5
+    };
+    match (chart.share, chart.log) {
+        (true, true) => mesh(chart, panel, area, (x.start.max(1e-9)..x.end).log_scale(), 0.0..1.0_f64, 0.0),
+        (true, false) => mesh(chart, panel, area, x, 0.0..1.0_f64, 0.0),
+        (false, true) => {
+            let low = y_low.max(1e-9) / 1.5;
+            mesh(chart, panel, area, x, (low..y_high * 1.5).log_scale(), low)
+        }
+        (false, false) => {
+            let low = y_low.min(0.0);
+            mesh(chart, panel, area, x, low..(y_high + (y_high - low) * 0.06).max(low + 1e-9), low)
+        }
+    }
+}
+
+fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+    if low > high { (0.0, 1.0) } else { (low, high) }
+}
+
+fn mesh<B, X, Y>(
+    chart: &Chart,
+    panel: &PanelChart,
+    area: &Area<B>,
+    x: X,
+    y: Y,
+    floor: f64,
+) -> Result<(), Failed>
+where
+    B: Backend,
+    X: plotters::coord::ranged1d::AsRangedCoord<Value = f64>,
+    Y: plotters::coord::ranged1d::AsRangedCoord<Value = f64>,
+    X::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    let mut builder = ChartBuilder::on(area);
+    builder.margin(14).margin_right(24).x_label_area_size(48).y_label_area_size(66);
+    if !panel.title.is_empty() {
+        builder.caption(&panel.title, (FONT, 18, &INK));
+    }
+    let mut plot = builder.build_cartesian_2d(x, y)?;
+    let category = |value: &f64| {
+        let index = value.round();
+        let near = (value - index).abs() < 0.01 && index >= 0.0;
+        near.then(|| panel.categories.get(index as usize).cloned()).flatten().unwrap_or_default()
+    };
+    let number = |value: &f64| number(*value);
+    let mut mesh = plot.configure_mesh();
+    mesh.x_desc(&chart.x)
+        .y_desc(&chart.y)
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(GRID)
+        .axis_style(INK)
+        .label_style((FONT, 14, &INK))
+        .axis_desc_style((FONT, 16, &INK))
+        .y_label_formatter(&number)
+        .x_label_formatter(&number)
+        .y_labels(8)
+        .x_labels(8);
+    if !panel.categories.is_empty() {
+        // Labels at every half, of which only whole numbers have a text.
+        mesh.disable_x_mesh().x_label_formatter(&category).x_labels(2 * panel.categories.len() + 1);
+    }
+    mesh.draw()?;
+    for (i, curve) in panel.curves.iter().enumerate() {
+        let colour = curve.look.ink();
+        let stroke = colour.mix(curve.look.opacity()).stroke_width(2);
+        if panel.bars {
+            let width = BARS / panel.curves.len() as f64;
+            let from = Chart::bar(i, panel.curves.len()) - width / 2.0;
+            let fill = curve.look.fill();
+            for (k, &(x, y)) in curve.points.iter().enumerate() {
+                let (a, b) = (x + from + width * 0.06, x + from + width * 0.94);
+                plot.draw_series([Rectangle::new([(a, floor), (b, y)], fill)])?;
+                error_bar(&mut plot, (a + b) / 2.0, y, curve.errors.get(k))?;
+            }
+            continue;
+        }
+        match curve.look.stroke.dashes() {
+            Some((dash, gap)) => {
+                plot.draw_series(DashedLineSeries::new(curve.points.iter().copied(), dash, gap, stroke))?;
+            }
+            None => {
+                plot.draw_series(LineSeries::new(curve.points.iter().copied(), stroke))?;
+            }
+        }
+        if curve.look.marked {
+            let fill = if curve.look.stroke == Stroke::Published { stroke } else { colour.filled() };
+            plot.draw_series(curve.points.iter().map(|&p| Circle::new(p, 4, fill)))?;
+            for (k, &(x, y)) in curve.points.iter().enumerate() {
+                error_bar(&mut plot, x, y, curve.errors.get(k))?;
+            }
+        }
+    }
+    let half = if panel.bars { 0.5 * BARS / panel.curves.len() as f64 } else { 0.06 };
+    for band in &panel.bands {
+        let colour = Look { colour: band.colour, ..Look::default() }.ink();
+        let (place, count) = (band.place.0 as f64, band.place.1.max(1) as f64);
+        let edge = |place: f64| band.x - half + 2.0 * half * place / count;
+        let ends = [(edge(place), band.low), (edge(place + 1.0), band.high)];
+        plot.draw_series([Rectangle::new(ends, colour.mix(0.4).filled())])?;
+        plot.draw_series([Rectangle::new(ends, INK.stroke_width(1))])?;
+        if band.low == band.high {
+            plot.draw_series([PathElement::new(ends, INK.stroke_width(3))])?;
+        }
+    }
+    let range = plot.x_range();
+    for (name, at) in &chart.levels {
+        let ends = [(range.start, *at), (range.end, *at)];
+        plot.draw_series(DashedLineSeries::new(ends, 3, 3, INK.stroke_width(1)))?;
+        let above = Pos::new(HPos::Left, VPos::Bottom);
+        let style = TextStyle::from((FONT, 13).into_font()).color(&INK).pos(above);
+        plot.draw_series([Text::new(
+            name.clone(),
+            (range.start + (range.end - range.start) * 0.02, *at),
+            style,
+        )])?;
+    }
+    Ok(())
+}
+
+fn error_bar<B, X, Y>(
+    plot: &mut ChartContext<'_, B, Cartesian2d<X, Y>>,
+    x: f64,
+    y: f64,
+    half: Option<&f64>,
+) -> Result<(), Failed>
+where
+    B: Backend,
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
+    if let Some(&half) = half.filter(|half| **half > 0.0) {
+        plot.draw_series([PathElement::new([(x, (y - half).max(0.0)), (x, y + half)], INK.stroke_width(1))])?;
+    }
+    Ok(())
+}
+
+/// As few digits as tell the ticks apart.
+fn number(value: f64) -> String {
+    if value != 0.0 && (value.abs() >= 1e6 || value.abs() < 1e-3) {
+        return format!("{value:.0e}");
+    }
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,562 @@
+//! Claims of publications, held against what was measured.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::paper::model::{
+    Against, Claim, Compare, Measure, Of, Over, Panel, PlotKind, Series, Variant, plain,
+};
+use crate::paper::plan::{FigurePlan, Plan};
+use crate::paper::rivals;
+use crate::paper::select::{Extent, Size};
+use crate::paper::state::{State, room};
+use pathweave_results::Estimate;
+
+/// A claim and what we have to say about it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Figure or table.
+    pub figure: String,
+    /// What is claimed.
+    pub claim: String,
+    /// The published number or relation.
+    pub published: String,
+    /// Name of the variant, empty for schemes without variants.
+    pub variant: String,
+    /// What we measured.
+    pub measured: String,
+    /// State of the claim.
+    pub state: State,
+    /// The reason where it does not agree and an experiment shows one; else what keeps it undecided.
+    pub why: String,
+    /// More than the list of claims shows.
+    #[serde(skip)]
+    pub detail: Detail,
+}
+
+/// What stands behind a [`Verdict`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Detail {
+    /// Where it is stated.
+    pub source: String,
+    /// The number, where there is one.
+    pub estimate: Option<Estimate>,
+    /// What agrees.
+    pub rule: String,
+    /// Part of the claim in the standing of its figure.
+    pub weight: Weight,
+}
+
+/// Part of a claim in the standing of its figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weight {
+    /// The publication states it.
+    #[default]
+    Counts,
+    /// A bar of this project, or another reading of a claim.
+    Aside,
+    /// Something was fitted to the figure, so the claim reproduces nothing.
+    Fitted,
+}
+
+impl Weight {
+    pub(crate) fn of(claim: &Claim) -> Self {
+        match (claim.aside || !claim.is_published(), &claim.fitted) {
+            (true, _) => Weight::Aside,
+            (false, Some(_)) => Weight::Fitted,
+            (false, None) => Weight::Counts,
+        }
+    }
+}
+
+/// All claims of all figures.
+pub fn verdicts(plan: &Plan) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for figure in &plan.figures {
+        for claim in &figure.figure.file.claim {
+            verdicts.extend(judge(figure, claim).into_iter().map(|verdict| at(plan, claim, verdict)));
+        }
+    }
+    verdicts
+}
+
+/// A claim about the other size, and any of a figure of which a part ran, shows what was measured and is not judged by it.
+fn at(plan: &Plan, claim: &Claim, mut verdict: Verdict) -> Verdict {
+    let why = match plan.extent {
+        Extent::Part => "a part of the figure ran alone, which gives no verdict".to_owned(),
+        Extent::Whole => match of_other_size(claim, plan.size) {
+            Some(why) => why,
+            None => return verdict,
+        },
+    };
+    (verdict.state, verdict.why) = (State::Undecided, why);
+    verdict
+}
+
+/// The reason why a claim cannot be judged by runs of `size`, where it is about the other one.
+pub(crate) fn of_other_size(claim: &Claim, size: Size) -> Option<String> {
+    (!size.is(claim.only)).then(|| format!("{} has another size than the claim", size.flag()))
+}
+
+/// One verdict a variant; none if none of the claim's panels runs.
+fn judge(figure: &FigurePlan, claim: &Claim) -> Vec<Verdict> {
+    if places(figure, claim).is_empty() {
+        return Vec::new();
+    }
+    if claim.series == "*" {
+        return vec![verdict(figure, claim, None)];
+    }
+    let of_name = figure.figure.file.series.iter().filter(|series| series.name == claim.series);
+    of_name.map(|series| verdict(figure, claim, series.variant.as_ref())).collect()
+}
+
+fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> Verdict {
+    let against = claim.versus.as_ref().and_then(|versus| versus.against);
+    let (rival, seen) = if against == Some(Against::EveryOther) {
+        let each = rivals::others(figure, claim).into_iter();
+        let each = each.map(|rival| (Some(rival), gather(figure, claim, variant, Some(rival))));
+        // The one for which it holds least; one with nothing in common to compare says nothing.
+        let known = each.filter(|(_, seen)| seen.estimate.is_some() || seen.missing);
+        let slack = |seen: &Gathered| seen.estimate.map_or(f64::NEG_INFINITY, |e| room(claim, e.mean));
+        let least = known.min_by(|(_, a), (_, b)| slack(a).total_cmp(&slack(b)));
+        least.unwrap_or((None, Gathered { missing: true, ..Gathered::default() }))
+    } else {
+        (None, gather(figure, claim, variant, None))
+    };
+    let Gathered { estimate, span, missing, .. } = seen;
+    let unfinished = if missing { unfinished_flows(figure, claim, variant) } else { 0 };
+    let state = match estimate.filter(|_| !missing) {
+        Some(estimate) => State::of(claim, estimate),
+        // A flow that never ends is no small effect.
+        None if unfinished > 0 => State::Contradicts,
+        None => State::Undecided,
+    };
+    let mut why = match state {
+        _ if unfinished > 0 => format!("{unfinished} flows did not finish, so there is no number to compare"),
+        State::Undecided if missing => NOT_MEASURED.to_owned(),
+        state => explained(claim, state, variant.map(Variant::name).unwrap_or_default()),
+    };
+    let mut text = estimate.map_or("none".to_owned(), |e| measured(claim, e, span));
+    text.extend(rival.map(|rival| format!(" against {rival}")));
+    if figure.figure.file.plot.kind == PlotKind::HeatMap && seen.rows.len() > 1 {
+        let (count, rows) = rivals::rows_text(figure, claim, &seen.rows);
+        text.push_str(&count);
+        why = [why, rows].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+    }
+    Verdict {
+        figure: figure.figure.id.clone(),
+        claim: claim.text.clone(),
+        published: claim.published.clone(),
+        variant: variant.map(Variant::name).unwrap_or_default().to_owned(),
+        measured: text,
+        state,
+        why,
+        detail: Detail {
+            source: claim.source.clone(),
+            estimate,
+            rule: rule(claim),
+            weight: Weight::of(claim),
+        },
+    }
+}
+
+/// The reason for a state of a variant: of one that does not agree with the figure that shows it, and nothing where none is known.
+pub(crate) fn explained(claim: &Claim, state: State, variant: &str) -> String {
+    match state {
+        State::Agrees => String::new(),
+        State::Undecided => ACROSS.to_owned(),
+        State::Exceeds | State::FallsShort | State::Contradicts => {
+            let why = claim.why.get(variant).or_else(|| claim.why.get(""));
+            why.map_or(String::new(), |why| format!("{} (shown by {})", why.says, why.figure))
+        }
+    }
+}
+
+/// What the points of a claim give, seed by seed and panel by panel.
+#[derive(Default)]
+struct Gathered {
+    /// Over seeds; `None` if a number is missing, except in a heat map.
+    estimate: Option<Estimate>,
+    /// Least and largest number.
+    span: Option<(f64, f64)>,
+    missing: bool,
+    /// Panel and its numbers; `None` where one is missing.
+    rows: BTreeMap<usize, Vec<Option<f64>>>,
+}
+
+fn gather(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>, rival: Option<&str>) -> Gathered {
+    let mut seen = Gathered::default();
+    let mut estimates = Vec::new();
+    for seed in 0..figure.seeds.len() {
+        let values = compared(figure, claim, variant, rival, seed);
+        seen.missing |= values.iter().any(|(_, value)| value.is_none());
+        // Against every other, a rival may have no panel in common; elsewhere nothing is a gap.
+        seen.missing |= values.is_empty() && rival.is_none();
+        for &(panel, value) in &values {
+            seen.rows.entry(panel).or_default().push(value);
+        }
+        let values: Vec<f64> = values.into_iter().filter_map(|(_, value)| value).collect();
+        for &value in &values {
+            seen.span = Some(seen.span.map_or((value, value), |(a, b)| (a.min(value), b.max(value))));
+        }
+        estimates.extend(over(claim.over, &values));
+    }
+    // A map shows which rows are missing beside the number of the others.
+    let whole = !seen.missing || figure.figure.file.plot.kind == PlotKind::HeatMap;
+    seen.estimate = Estimate::from_values(&estimates).filter(|_| whole);
+    seen
+}
+
+/// Said in place of a reason: there may be nothing to explain.
+const ACROSS: &str = "the 95 % interval reaches across a limit, more seeds are needed to tell";
+
+/// Said where a number does not exist though every flow finished.
+const NOT_MEASURED: &str =
+    "not measured: a run is missing, nothing was sampled, or what it is compared with is 0 in one";
+
+fn unfinished_flows(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> usize {
+    // What was sampled over time does not need the end of a flow.
+    let of_trace = |measure: &&Measure| measure.name == claim.measure && measure.of == Of::Trace;
+    if figure.figure.file.measure.iter().any(|measure| of_trace(&measure)) {
+        return 0;
+    }
+    let series = &figure.figure.file.series;
+    let involved = |index: usize| {
+        let one = &series[index];
+        (one.name == claim.series
+            || claim.versus.as_ref().is_some_and(|v| v.series.as_ref() == Some(&one.name)))
+            && (one.variant.as_ref() == variant || one.variant.is_none())
+    };
+    let points = figure.points.iter().filter(|point| involved(point.series));
+    points.flat_map(|point| point.observed.iter().flatten()).map(|o| o.unfinished).sum()
+}
+
+/// Panels and values of the sweep that a claim looks at, of those that run.
+pub(crate) fn places(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, usize)> {
+    let at: Vec<String> = claim.at.iter().map(plain).collect();
+    let wanted = |panel: &Panel| {
+        (claim.panels.is_empty() || claim.panels.iter().any(|name| panel.answers_to(name)))
+            && (claim.role.is_none() || panel.role == claim.role)
+    };
+    let panels = figure.panels.iter().enumerate().filter(|(_, panel)| wanted(panel));
+    let xs = || figure.xs.iter().enumerate().filter(|(_, text)| at.is_empty() || at.contains(text));
+    panels.flat_map(|(p, _)| xs().map(move |(x, _)| (p, x))).collect()
+}
+
+/// The compared numbers of one seed with their panels, one a panel and sweep value, for all curves one each; of peaks one a
+/// panel.
+fn compared(
+    figure: &FigurePlan,
+    claim: &Claim,
+    variant: Option<&Variant>,
+    rival: Option<&str>,
+    seed: usize,
+) -> Vec<(usize, Option<f64>)> {
+    let mut found = Vec::new();
+    for (p, xs) in groups(figure, claim) {
+        let panel = &figure.panels[p];
+        let is_there = |one: &Series| one.is_in(panel);
+        // A curve without the variant stands for it only where no curve of its name has it.
+        let exact = |one: &Series| one.name == claim.series && one.variant.as_ref() == variant;
+        let has_exact = figure.figure.file.series.iter().any(|one| is_there(one) && exact(one));
+        let about = |one: &&Series| match claim.series.as_str() {
+            "*" => true,
+            name => one.name == name && if has_exact { exact(one) } else { one.variant.is_none() },
+        };
+        let largest = |panel: usize, series: &str, variant: Option<&Variant>, xs: &[usize], measure: &str| {
+            let values = xs.iter().map(|&x| figure.value(panel, series, variant, x, measure, seed));
+            over(Over::Max, &values.collect::<Option<Vec<_>>>()?)
+        };
+        let present = figure.figure.file.series.iter().filter(|one| is_there(one));
+        for one in present.filter(about) {
+            let value = largest(p, &one.name, one.variant.as_ref(), &xs, &claim.measure);
+            let Some(versus) = &claim.versus else {
+                found.push((p, value));
+                continue;
+            };
+            let against = match versus.against {
+                None => Some(versus.series.as_deref().unwrap_or(&one.name)),
+                Some(Against::BestOfPanel) => rivals::best(figure, claim, (p, xs[0])),
+                Some(Against::EveryOther) => {
+                    rival.filter(|rival| rivals::mean(figure, claim, (p, xs[0]), rival).is_some())
+                }
+            };
+            let other = versus.panel.as_ref().map_or(Some(p), |name| figure.panel(name));
+            let (Some(series), Some(other)) = (against, other) else { continue };
+            let measure = versus.measure.as_ref().unwrap_or(&claim.measure);
+            // A value of the sweep that does not run at this size leaves nothing to compare with.
+            let at = versus.at.as_ref().map(|at| figure.xs.iter().position(|x| *x == plain(at)));
+            let there = match at {
+                None => xs.clone(),
+                Some(found) => found.into_iter().collect(),
+            };
+            let base = largest(other, series, variant, &there, measure);
+            found.push((p, base.zip(value).and_then(|(base, value)| relation(claim.compare, value, base))));
+        }
+    }
+    found
+}
+
+/// Panels with the values of the sweep of which one number is made: one each, or for peaks all of a panel.
+fn groups(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, Vec<usize>)> {
+    let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
+    for (p, x) in places(figure, claim) {
+        match groups.last_mut() {
+            Some((last, xs)) if claim.peak && *last == p => xs.push(x),
+            _ => groups.push((p, vec![x])),
+        }
+    }
+    groups
+}
+
+/// `None` where something is compared with nothing.
+fn relation(compare: Compare, value: f64, base: f64) -> Option<f64> {
+    if compare == Compare::Difference {
+        return Some(value - base);
+    }
+    // No pauses in either is no change.
+    let ratio = if value == base { 1.0 } else { value / base };
+    ratio.is_finite().then_some(match compare {
+        Compare::Ratio => ratio,
+        Compare::Reduction => 1.0 - ratio,
+        Compare::Increase | Compare::Difference => ratio - 1.0,
+    })
+}
+
+fn over(over: Over, values: &[f64]) -> Option<f64> {
+    match over {
+        Over::Mean => Estimate::from_values(values).map(|e| e.mean),
+        Over::Min => values.iter().copied().reduce(f64::min),
+        Over::Max => values.iter().copied().reduce(f64::max),
+    }
+}
+
+fn measured(claim: &Claim, estimate: Estimate, span: Option<(f64, f64)>) -> String {
+    let show = |value| claim.show.show(value);
+    let mut text = show(estimate.mean);
+    if let Some(ci) = estimate.ci95 {
+        text.push_str(&format!(" +- {}", show(ci)));
+    }
+    if let Some((low, high)) = span
+        && show(low) != show(high)
+    {
+        text.push_str(&format!(" ({} to {})", show(low), show(high)));
+    }
+    text
+}
+
+fn rule(claim: &Claim) -> String {
+    let show = |value| claim.show.show(value);
+    let bounds = match (claim.at_least, claim.at_most) {
+        (Some(a), Some(b)) if a == b => show(a),
+        (Some(a), Some(b)) => format!("{} to {}", show(a), show(b)),
+        (Some(a), None) => format!("at least {}", show(a)),
+        (None, Some(b)) => format!("at most {}", show(b)),
+        (None, None) => "any".to_owned(),
+    };
+    if claim.tolerance > 0.0 { format!("{bounds}, +- {}", show(claim.tolerance)) } else { bounds }
+}
+
+impl FigurePlan {
+    /// A measure at a point. Curves with variants answer for the one asked for, others for any.
+    pub fn value(
+        &self,
+        panel: usize,
+        series: &str,
+        variant: Option<&Variant>,
+        x: usize,
+        measure: &str,
+        seed: usize,
+    ) -> Option<f64> {
+        let m = self.figure.file.measure.iter().position(|known| known.name == measure)?;
+        let point = self.point((panel, x), series, variant)?;
+        point.observed[seed].as_ref()?.values[m]
+    }
+
+    /// The point of a curve at a panel and value of the sweep: of the variant asked for, else of the curve without one.
+    pub(crate) fn point(
+        &self,
+        (panel, x): (usize, usize),
+        series: &str,
+        variant: Option<&Variant>,
+    ) -> Option<&crate::paper::plan::Point> {
+        let find = |wanted: Option<&Variant>| {
+            self.points.iter().find(|point| {
+                let known = &self.figure.file.series[point.series];
+                (point.panel, point.x) == (panel, x)
+                    && known.name == series
+                    && known.variant.as_ref() == wanted
+            })
+        };
+        find(variant).or_else(|| find(None))
+    }
+
+    /// A panel by name.
+    pub fn panel(&self, name: &str) -> Option<usize> {
+        self.panels.iter().position(|panel| panel.name == name)
+    }
+
+    /// A measure of a point over all seeds.
+    pub fn estimate(&self, point: &crate::paper::plan::Point, measure: usize) -> Option<Estimate> {
+        let values: Option<Vec<f64>> =
+            point.observed.iter().map(|seed| seed.as_ref().and_then(|o| o.values[measure])).collect();
+        Estimate::from_values(&values?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relations_by_hand() {
+        assert_eq!(relation(Compare::Ratio, 3.0, 2.0), Some(1.5));
+        assert_eq!(relation(Compare::Reduction, 3.0, 4.0), Some(0.25));
+        assert_eq!(relation(Compare::Increase, 3.0, 2.0), Some(0.5));
+        assert_eq!(relation(Compare::Ratio, 3.0, 0.0), None);
+        assert_eq!(relation(Compare::Reduction, 0.0, 0.0), Some(0.0));
+        assert_eq!(relation(Compare::Difference, 3.0, 5.0), Some(-2.0));
+        assert_eq!(relation(Compare::Difference, 3.0, 0.0), Some(3.0));
+    }
+
+    const HEAD: &str =
+        "[[claim]]\ntext = 't'\nsource = 's'\npublished = 'p'\nmeasure = 'm'\nshow = 'ratio'\n";
+
+    fn judged(claim: &str, values: &[&[&[Option<f64>]]]) -> Vec<Verdict> {
+        let plan = crate::paper::testing::map(&format!("{HEAD}{claim}"), values);
+        judge(&plan, &plan.figure.file.claim[0])
+    }
+
+    #[test]
+    fn against_the_best_of_each_row() {
+        // Two seeds. `b` is best of the first row by its mean of 2, though not at seed 2.
+        let (a, b, c) = ([Some(2.0), Some(4.0)], [Some(1.0), Some(3.0)], [Some(6.0), Some(2.0)]);
+        let rows: [&[&[Option<f64>]]; 2] = [&[&a, &b, &c], &[&[Some(1.0), Some(1.0)], &a, &c]];
+        let claim = "series = 'a'\nversus = { against = 'best-of-panel' }\nover = 'max'\nat_most = 1.02";
+        let found = judged(claim, &rows);
+        // Row 1: 2 and 4/3; row 2: against `b`, 0.5 and 0.25.
+        assert!(found[0].state != State::Agrees);
+        assert!(found[0].measured.starts_with("1.67x"), "{}", found[0].measured);
+        assert!(found[0].measured.ends_with("in 1 of 2 rows"), "{}", found[0].measured);
+        assert!(found[0].why.ends_with("not in first (1.67x)"), "{}", found[0].why);
+        let held_out = judged(&format!("{claim}\nrole = 'held-out'"), &rows);
+        assert!(held_out[0].measured.starts_with("0.38x"), "{}", held_out[0].measured);
+        assert!(judged(&claim.replace("over", "panels = ['third']\nover"), &rows).is_empty());
+    }
+
+    #[test]
+    fn against_every_other_the_least_favourable_counts() {
+        let one = |value: f64| [Some(value)];
+        let claim =
+            "series = 'a'\nversus = { against = 'every-other' }\ncompare = 'reduction'\nat_least = 0.1";
+        let rows: [&[&[Option<f64>]]; 2] =
+            [&[&one(1.0), &one(2.0), &one(4.0)], &[&one(3.0), &one(2.0), &[None]]];
+        let found = judged(claim, &rows);
+        // Against `b` half and -50 %, 0 in all; against `c`, which finished the first row only, 75 %.
+        assert!(
+            found[0].state != State::Agrees && found[0].measured.contains("against b"),
+            "{}",
+            found[0].measured
+        );
+        assert_eq!(found[0].detail.estimate.unwrap().mean, 0.0);
+    }
+
+    #[test]
+    fn all_curves_together_and_what_is_missing() {
+        let one = |value: f64| [Some(value)];
+        let rows: [&[&[Option<f64>]]; 2] =
+            [&[&one(0.0), &one(0.0), &one(0.0)], &[&one(0.0), &one(2.0), &one(0.0)]];
+        let found = judged("series = '*'\nover = 'max'\nat_most = 0", &rows);
+        assert!(
+            found[0].state != State::Agrees && found[0].measured.contains("in 1 of 2 rows"),
+            "{}",
+            found[0].measured
+        );
+        // A row without a number is no agreement, whatever the others say.
+        let rows: [&[&[Option<f64>]]; 2] =
+            [&[&one(1.0), &one(2.0), &one(2.0)], &[&[None], &one(2.0), &one(2.0)]];
+        let found = judged("series = 'a'\nversus = { series = 'b' }\nat_most = 1.0", &rows);
+        assert!(
+            found[0].state != State::Agrees && found[0].why.contains("second (none)"),
+            "{}",
+            found[0].why
+        );
+    }
+
+    #[test]
+    fn a_variant_is_compared_with_its_own_and_else_with_what_has_none() {
+        let text = format!(
+            "title = 't'\nsection = 's'\nscenario = 's.toml'\nplot = {{ kind = 'table' }}\n\
+             series = [{{ name = 'a' }}, {{ name = 'a', variant = 'v' }}, {{ name = 'b' }}, {{ name = 'b', variant = 'v' }}, \
+             {{ name = 'c' }}]\n[[measure]]\nname = 'm'\nof = 'fct'\n\
+             {HEAD}series = 'a'\nversus = {{ series = 'b' }}\nat_most = 1\n\
+             {HEAD}series = 'a'\nversus = {{ series = 'c' }}\nat_most = 1\n"
+        );
+        let figure =
+            crate::paper::catalogue::Figure { id: "1".to_owned(), file: toml::from_str(&text).unwrap() };
+        let point = |(series, value): (usize, f64)| {
+            let observed =
+                crate::paper::extract::Observed { values: vec![Some(value)], ..Default::default() };
+            crate::paper::plan::Point { panel: 0, series, x: 0, observed: vec![Some(observed)] }
+        };
+        let plan = FigurePlan {
+            panels: vec![Panel::default()],
+            xs: vec![String::new()],
+            seeds: vec![1],
+            points: [2.0, 3.0, 4.0, 12.0, 8.0].into_iter().enumerate().map(point).collect(),
+            says: String::new(),
+            looked_at: String::new(),
+            figure,
+        };
+        let measured = |claim: usize| {
+            let verdicts = judge(&plan, &plan.figure.file.claim[claim]);
+            verdicts.into_iter().map(|verdict| verdict.measured).collect::<Vec<_>>()
+        };
+        assert_eq!(measured(0), ["0.50x", "0.25x"]);
+        assert_eq!(measured(1), ["0.25x", "0.38x"]);
+    }
+
+    /// Two curves over three values of a sweep, one seed: `a` has 1, 4, 2 and `b` has 3, 3, 8.
+    fn swept(claim: &str) -> Verdict {
+        let text = format!(
+            "title = 't'\nsection = 's'\nscenario = 's.toml'\nseries = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+             sweep = {{ key = 'k', values = [1, 2, 3] }}\nplot = {{ kind = 'lines', measure = 'm' }}\n\
+             [[measure]]\nname = 'm'\nof = 'fct'\n{HEAD}series = 'a'\n{claim}"
+        );
+        let file: crate::paper::model::FigureFile = toml::from_str(&text).unwrap();
+        let figure = crate::paper::catalogue::Figure { id: "1".to_owned(), file };
+        crate::paper::check::check("p", &BTreeMap::new(), &figure).unwrap();
+        let point = |series: usize, x: usize, value: f64| {
+            let observed =
+                crate::paper::extract::Observed { values: vec![Some(value)], ..Default::default() };
+            crate::paper::plan::Point { panel: 0, series, x, observed: vec![Some(observed)] }
+        };
+        let values = [[1.0, 4.0, 2.0], [3.0, 3.0, 8.0]];
+        let points = (0..2)
+            .flat_map(|s| (0..3).map(move |x| (s, x)))
+            .map(|(s, x)| point(s, x, values[s][x]))
+            .collect();
+        let plan = FigurePlan {
+            panels: vec![Panel::default()],
+            xs: ["1", "2", "3"].map(str::to_owned).to_vec(),
+            seeds: vec![1],
+            points,
+            says: String::new(),
+            looked_at: String::new(),
+            figure,
+        };
+        judge(&plan, &plan.figure.file.claim[0]).remove(0)
+    }
+
+    #[test]
+    fn peaks_are_compared_wherever_they_are_and_growth_with_another_value() {
+        // Peaks 4 and 8; point by point the mean would be (1/3 + 4/3 + 1/4) / 3.
+        assert_eq!(swept("peak = true\nversus = { series = 'b' }\nat_most = 1").measured, "0.50x");
+        let grown = swept("at = [3]\nversus = { at = 1 }\ncompare = 'difference'\nat_least = 1\nat_most = 1");
+        assert!(grown.state == State::Agrees && grown.measured == "1.00x", "{}", grown.measured);
+        let of_b = "at = [3]\nversus = { series = 'b', at = 1 }\nat_most = 1";
+        assert_eq!(swept(of_b).measured, "0.67x");
+    }
+}

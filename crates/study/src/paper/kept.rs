@@ -1,0 +1,173 @@
+//! What finished runs left, so that a run of a paper that was interrupted goes on where it was, and a claim that was
+//! changed is judged again without running anything.
+
+use std::collections::BTreeMap;
+
+use crate::sweep::{ENGINE, RunStore};
+use serde::{Deserialize, Serialize};
+
+use crate::paper::error::PaperError;
+use crate::paper::extract::Observed;
+use crate::paper::model::{FigureFile, PlotKind};
+use crate::paper::plan::{Look, Plan, Seen};
+
+/// The file that says a run is finished.
+const MARK: &str = "observed.json";
+/// Marks it as ours.
+const SCHEMA: &str = "pathweave.paper-run";
+/// Rises when a field is renamed, removed or changes meaning. Part of every key, so that older runs run again.
+const SCHEMA_VERSION: u32 = 1;
+
+/// What a run left.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    schema: String,
+    key: String,
+    engine: String,
+    /// For people: the first figure, panel, curve, value and seed that wanted it.
+    label: String,
+    /// By what was looked at: figures that ask the same of a run share it.
+    observed: BTreeMap<String, Kept>,
+}
+
+/// An [`Observed`]. Numbers are texts: each is read again to the last bit.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Kept {
+    values: Vec<Option<String>>,
+    samples: Vec<String>,
+    traces: Vec<Vec<(String, String)>>,
+    digest: String,
+    unfinished: usize,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    said: String,
+}
+
+impl Kept {
+    fn new(observed: &Observed) -> Self {
+        let text = |value: &f64| value.to_string();
+        let trace = |line: &Vec<(f64, f64)>| line.iter().map(|(at, value)| (text(at), text(value))).collect();
+        Kept {
+            values: observed.values.iter().map(|value| value.as_ref().map(text)).collect(),
+            samples: observed.samples.iter().map(text).collect(),
+            traces: observed.traces.iter().map(trace).collect(),
+            digest: observed.digest.clone(),
+            unfinished: observed.unfinished,
+            said: observed.said.clone(),
+        }
+    }
+
+    /// `None` if a number is none: somebody has changed the file.
+    fn read(&self) -> Option<Observed> {
+        let number = |text: &String| text.parse::<f64>().ok();
+        let value = |value: &Option<String>| match value {
+            None => Some(None),
+            Some(text) => number(text).map(Some),
+        };
+        let trace = |line: &Vec<(String, String)>| {
+            line.iter().map(|(at, value)| Some((number(at)?, number(value)?))).collect::<Option<Vec<_>>>()
+        };
+        Some(Observed {
+            values: self.values.iter().map(value).collect::<Option<_>>()?,
+            samples: self.samples.iter().map(number).collect::<Option<_>>()?,
+            traces: self.traces.iter().map(trace).collect::<Option<_>>()?,
+            digest: self.digest.clone(),
+            unfinished: self.unfinished,
+            said: self.said.clone(),
+        })
+    }
+}
+
+/// The key of a run: its scenario with every default and its seed, contents of files it names, version of the engine.
+pub(crate) fn key(identity: &str) -> String {
+    crate::sweep::run_key("paper", SCHEMA_VERSION, identity)
+}
+
+/// What a figure looks at in a run, as a digest: measures, traces, what a distribution is drawn of.
+pub(crate) fn looked_at(figure: &FigureFile) -> String {
+    let samples = (figure.plot.kind == PlotKind::Cdf).then_some(figure.plot.of).flatten();
+    let text = format!("{:?}\n{:?}\n{samples:?}", figure.measure, figure.trace);
+    crate::sweep::run_key("paper look", SCHEMA_VERSION, &text)
+}
+
+/// The finished runs of a paper.
+#[derive(Debug)]
+pub struct KeptRuns {
+    store: RunStore,
+}
+
+impl KeptRuns {
+    pub(crate) fn new(store: RunStore) -> Self {
+        KeptRuns { store }
+    }
+
+    /// What run `run` of `plan` left; `None` if it has to run: it was not finished, or a figure asks what was not looked at.
+    pub fn look(&self, plan: &Plan, run: usize) -> Option<Look> {
+        let record = self.record(&plan.runs[run].key)?;
+        let of = |seen: Seen<()>| {
+            let kept = record.observed.get(&plan.figures[seen.figure].looked_at)?;
+            Some(seen.with(kept.read()?))
+        };
+        plan.uses(run).map(of).collect::<Option<Vec<_>>>().map(Look)
+    }
+
+    /// Keeps what was taken from run `run` of `plan`, beside what other figures took from it.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn put(&self, plan: &Plan, run: usize, look: &Look) -> Result<(), PaperError> {
+        let Some(key) = plan.runs.get(run).map(|run| run.key.clone()) else { return Ok(()) };
+        let mut observed = self.record(&key).map(|record| record.observed).unwrap_or_default();
+        for seen in &look.0 {
+            observed.insert(plan.figures[seen.figure].looked_at.clone(), Kept::new(&seen.what));
+        }
+        let record = Record {
+            schema: SCHEMA.to_owned(),
+            key: key.clone(),
+            engine: ENGINE.to_owned(),
+            label: plan.runs[run].label.clone(),
+            observed,
+        };
+        let text = serde_json::to_vec(&record).expect("plain data with text keys serialises");
+        Ok(self.store.put(&key, &vec![(MARK.to_owned(), text)])?)
+    }
+
+    fn record(&self, key: &str) -> Option<Record> {
+        let text = std::fs::read(self.store.folder(key).join(MARK)).ok()?;
+        let record: Record = serde_json::from_slice(&text).ok()?;
+        (record.schema == SCHEMA && record.key == key).then_some(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_to_the_last_bit() {
+        let observed = Observed {
+            values: vec![Some(0.1 + 0.2), None, Some(f64::MIN_POSITIVE), Some(1.0 / 3.0)],
+            samples: vec![1e300, 123_456_789.123_456_78, f64::INFINITY],
+            traces: vec![vec![(1.0, -0.0), (2.5e-12, 7.0)], Vec::new()],
+            digest: "ab".to_owned(),
+            unfinished: 3,
+            said: "on two cores".to_owned(),
+        };
+        let text = serde_json::to_string(&Kept::new(&observed)).unwrap();
+        let mut kept: Kept = serde_json::from_str(&text).unwrap();
+        assert_eq!(kept.read().unwrap(), observed);
+        kept.samples[1].push('x');
+        assert_eq!(kept.read(), None);
+    }
+
+    #[test]
+    fn what_is_looked_at_decides_and_claims_do_not() {
+        let figure = |more: &str| -> FigureFile {
+            let head = "title = 't'\nsection = 's'\nscenario = 's.toml'\nseries = [{ name = 'a' }]\n";
+            let rest = "plot = { kind = 'lines', measure = 'm' }\n[[measure]]\nname = 'm'\nof = 'fct'\n";
+            toml::from_str(&format!("{head}{rest}{more}")).unwrap()
+        };
+        let claim = "[[claim]]\ntext = 't'\nsource = 's'\npublished = 'p'\nmeasure = 'm'\nshow = 'ratio'\nseries = 'a'\n";
+        assert_eq!(looked_at(&figure("")), looked_at(&figure(claim)));
+        assert_ne!(looked_at(&figure("")), looked_at(&figure("stat = 'p99'\n")));
+    }
+}

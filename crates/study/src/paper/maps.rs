@@ -1,0 +1,98 @@
+//! Heat maps as tables of a page, with what they come to for each curve in words.
+
+use pathweave_results::escape;
+
+use crate::paper::heat::{self, Cell, LEFT, LEVELS, Row};
+use crate::paper::model::PlotKind;
+use crate::paper::plan::{FigurePlan, Plan};
+use crate::paper::scores::{measures, scores};
+use crate::paper::table::quantity;
+
+const STYLE: &str = "\
+.map td{padding:.15rem .4rem;text-align:right;white-space:nowrap;border:1px solid var(--page)}\
+.map td small{opacity:.75;font-size:11px}.map td b{text-decoration:underline;text-underline-offset:2px}\
+.map tr:first-child th{white-space:nowrap}.map th{padding:.15rem .4rem}\
+.map th:first-child{position:sticky;left:0;background:var(--page);max-width:40vw;z-index:1}\
+.map .group th{padding-top:.7rem;border-bottom:0;max-width:none;white-space:nowrap}@media(min-width:82rem){.map{position:relative;left:50%;transform:translateX(-50%);width:max-content;\
+max-width:calc(100vw - 2rem)}}.key span{display:inline-block;padding:0 .5rem;margin:0 .2rem .2rem 0}";
+
+/// What pages with maps need beside the style of all.
+pub(crate) fn style(plan: &Plan) -> String {
+    let any = plan.figures.iter().any(|figure| figure.figure.file.plot.kind == PlotKind::HeatMap);
+    if any { format!("{STYLE}{}", heat::style()) } else { String::new() }
+}
+
+/// The maps of a figure, and the scores of its curves.
+pub(crate) fn section(figure: &FigurePlan) -> String {
+    let mut text = words(figure);
+    text.push_str("<p class=\"key\">Colour: ");
+    for (level, says) in LEVELS.iter().map(|level| level.1).chain([LEFT]).enumerate() {
+        text.push_str(&format!("<span class=\"h{level}\">{}</span>", escape(says)));
+    }
+    text.push_str("Bold and underlined: best of its row. Small: half of the 95 % interval over seeds.</p>\n");
+    for measure in measures(figure) {
+        text.push_str(&map(figure, measure));
+    }
+    text
+}
+
+/// How each curve does, by every measure drawn.
+fn words(figure: &FigurePlan) -> String {
+    let mut text = String::new();
+    for (place, measure) in measures(figure).into_iter().enumerate() {
+        let name = escape(&figure.figure.file.measure[measure].name);
+        let open = if place == 0 { " open" } else { "" };
+        text.push_str(&format!("<details{open}><summary>Verdict by {name}</summary><table>\n"));
+        for score in scores(figure, measure) {
+            text.push_str(&format!(
+                "<tr><th>{}</th><td>{}</td></tr>\n",
+                escape(&score.series),
+                escape(&score.words())
+            ));
+        }
+        text.push_str("</table></details>\n");
+    }
+    text
+}
+
+fn map(figure: &FigurePlan, measure: usize) -> String {
+    let file = &figure.figure.file;
+    let mut text =
+        format!("<h3>{}</h3>\n<table class=\"map\"><tr><th></th>", escape(&file.measure[measure].name));
+    for series in &file.series {
+        text.push_str(&format!("<th>{}</th>", escape(&series.label())));
+    }
+    text.push_str("</tr>\n");
+    let rows = heat::rows(figure, measure);
+    for (row, heading) in rows.iter().zip(heat::headings(figure, &rows)) {
+        if let Some(heading) = heading {
+            text.push_str(&format!(
+                "<tr class=\"group\"><th colspan=\"{}\">{}</th></tr>\n",
+                file.series.len() + 1,
+                escape(heading)
+            ));
+        }
+        text.push_str(&line(figure, measure, row));
+    }
+    text + "</table>\n"
+}
+
+fn line(figure: &FigurePlan, measure: usize, row: &Row) -> String {
+    let file = &figure.figure.file;
+    let quantity = quantity(file.measure[measure].of, file.measure[measure].stat);
+    let panel = &figure.panels[row.panel];
+    let role = panel.role.map(|role| format!(" title=\"{}\"", role.name())).unwrap_or_default();
+    let mut text = format!("<tr><th{role}>{}</th>", escape(&panel.name));
+    let cell = |cell: &Cell| {
+        let shown = escape(&cell.text(quantity));
+        let shown = if cell.best() { format!("<b>{shown}</b>") } else { shown };
+        let half = cell.estimate.and_then(|estimate| estimate.ci95).filter(|half| *half > 0.0);
+        let half = half.map_or(String::new(), |half| format!(" <small>{}</small>", quantity.show(half)));
+        let ratio = cell.ratio.map_or(String::new(), |ratio| format!(" title=\"{ratio:.3} of the best\""));
+        format!("<td class=\"h{}\"{ratio}>{shown}{half}</td>", cell.level())
+    };
+    for column in &row.cells {
+        text.push_str(&column.as_ref().map_or("<td></td>".to_owned(), cell));
+    }
+    text + "</tr>\n"
+}

@@ -1,0 +1,71 @@
+//! What is drawn once and comes out as SVG and as PNG.
+
+use std::sync::Once;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::{FontStyle, register_font};
+
+use crate::paper::pixels::Pixels;
+
+pub(crate) const FONT: &str = "sans-serif";
+
+pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Area<B> = DrawingArea<B, Shift>;
+
+/// A backend whose errors can be told to the user.
+pub(crate) trait Backend: DrawingBackend<ErrorType: 'static> {}
+
+impl<B: DrawingBackend<ErrorType: 'static>> Backend for B {}
+
+/// A drawing of a known size.
+pub(crate) trait Picture {
+    /// Width and height, points.
+    fn size(&self) -> (u32, u32);
+
+    /// Draws it on an area of that size.
+    fn draw<B: Backend>(&self, root: &Area<B>) -> Result<(), Failed>;
+}
+
+/// A picture as SVG and as PNG.
+pub(crate) struct Drawn {
+    pub(crate) svg: String,
+    pub(crate) png: Vec<u8>,
+}
+
+impl Drawn {
+    pub(crate) fn new(picture: &impl Picture) -> Result<Self, Failed> {
+        Ok(Drawn { svg: svg(picture)?, png: png(picture)? })
+    }
+}
+
+pub(crate) fn svg(picture: &impl Picture) -> Result<String, Failed> {
+    let mut text = String::new();
+    draw(picture, SVGBackend::with_string(&mut text, picture.size()))?;
+    Ok(text)
+}
+
+/// Two pixels a point.
+fn png(picture: &impl Picture) -> Result<Vec<u8>, Failed> {
+    let mut pixels = Pixels::new(picture.size()).ok_or("the picture has no size")?;
+    draw(picture, &mut pixels)?;
+    pixels.png()
+}
+
+fn draw<B: Backend>(picture: &impl Picture, backend: B) -> Result<(), Failed> {
+    prepare_fonts();
+    let root = backend.into_drawing_area();
+    root.fill(&WHITE)?;
+    picture.draw(&root)?;
+    Ok(root.present()?)
+}
+
+pub(crate) fn prepare_fonts() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for style in [FontStyle::Normal, FontStyle::Bold] {
+            // A font that cannot be read would show in every picture; there is nothing to recover.
+            let _ = register_font(FONT, style, epaint_default_fonts::UBUNTU_LIGHT);
+        }
+    });
+}

@@ -1,0 +1,349 @@
+//! What has to run for a paper: every point of every figure, equal ones once.
+
+use std::collections::BTreeMap;
+
+use pathweave_policy::{AnyPolicy, MpRdma, PolicyConfig, Udmp, find_scheme};
+use pathweave_results::RunResult;
+use pathweave_scenario::{Changes, Loaded};
+use toml::{Table, Value};
+
+use crate::paper::catalogue::{Figure, Paper};
+use crate::paper::check::check;
+use crate::paper::error::PaperError;
+use crate::paper::extract::{Observed, observe};
+use crate::paper::kept;
+use crate::paper::model::{Of, Panel, Part, Series, Variant, plain};
+use crate::paper::select::{Extent, Selection, Size};
+
+/// A point of a figure: one bar, or one point of a curve.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Which panel.
+    pub panel: usize,
+    /// Which curve.
+    pub series: usize,
+    /// Which value of the sweep; 0 without one.
+    pub x: usize,
+    /// By seed.
+    pub observed: Vec<Option<Observed>>,
+}
+
+/// A figure with its points.
+#[derive(Clone, Debug)]
+pub struct FigurePlan {
+    /// The figure.
+    pub figure: Figure,
+    /// Its panels, one at least.
+    pub panels: Vec<Panel>,
+    /// Values of the sweep as texts; one empty text without one.
+    pub xs: Vec<String>,
+    /// Seeds of each point.
+    pub seeds: Vec<u64>,
+    /// Every combination.
+    pub points: Vec<Point>,
+    /// What was changed against the paper, in words.
+    pub says: String,
+    /// What it looks at in a run, as a digest.
+    pub(crate) looked_at: String,
+}
+
+impl FigurePlan {
+    /// How its points were measured, in order, each text once.
+    pub fn said(&self) -> Vec<&str> {
+        let mut said: Vec<&str> = Vec::new();
+        for observed in self.points.iter().flat_map(|point| point.observed.iter().flatten()) {
+            if !observed.said.is_empty() && !said.contains(&observed.said.as_str()) {
+                said.push(&observed.said);
+            }
+        }
+        said
+    }
+}
+
+/// A run and the points that want it.
+#[derive(Debug)]
+pub struct Run {
+    /// For people: figure, panel, curve, value, seed.
+    pub label: String,
+    /// The scenario.
+    pub loaded: Loaded,
+    /// What its outcome depends on, as a digest: scenario, contents of files it names, seed, engine. 32 hexadecimal digits.
+    pub key: String,
+    /// Bytes that are sent, to estimate how long it takes.
+    pub cost: f64,
+    /// Real hosts are to run it, in a lab.
+    pub measured: bool,
+    /// Figure, point and seed, by number.
+    uses: Vec<(usize, usize, usize)>,
+}
+
+/// All of it.
+#[derive(Debug)]
+pub struct Plan {
+    /// The paper.
+    pub paper: Paper,
+    /// How large the runs are.
+    pub size: Size,
+    /// Extent of the figures.
+    pub extent: Extent,
+    /// The figures, in order.
+    pub figures: Vec<FigurePlan>,
+    /// What has to run.
+    pub runs: Vec<Run>,
+    /// How runs are measured that are, as far as what comes out depends on it.
+    how: String,
+}
+
+impl Plan {
+    /// What is selected of `paper`. All scenarios are checked. `seeds` replaces what the paper says.
+    pub fn new(
+        paper: Paper,
+        selection: &Selection,
+        size: Size,
+        seeds: Option<u32>,
+    ) -> Result<Self, PaperError> {
+        Self::measured(paper, selection, size, seeds, "")
+    }
+
+    /// The same of a paper with measured curves ([`Paper::on_testbed`]). `how` they are measured tells runs that are kept apart.
+    ///
+    /// # Errors
+    /// As of [`Plan::new`].
+    pub fn measured(
+        paper: Paper,
+        selection: &Selection,
+        size: Size,
+        seeds: Option<u32>,
+        how: &str,
+    ) -> Result<Self, PaperError> {
+        for figure in &paper.figures {
+            check(&paper.name, &paper.file.part, figure)?;
+        }
+        let wanted = selection.apply(&paper, size)?;
+        let extent = selection.extent();
+        let mut plan =
+            Plan { paper, size, extent, figures: Vec::new(), runs: Vec::new(), how: how.to_owned() };
+        let mut known = BTreeMap::new();
+        for figure in wanted {
+            plan.add(figure, seeds, &mut known)?;
+        }
+        Ok(plan)
+    }
+
+    fn add(
+        &mut self,
+        figure: Figure,
+        seeds: Option<u32>,
+        known: &mut BTreeMap<String, usize>,
+    ) -> Result<(), PaperError> {
+        let file = &figure.file;
+        let (change, of_paper) = match self.size {
+            Size::Quick => (&file.quick, &self.paper.file.quick),
+            Size::Full => (&file.full, &self.paper.file.full),
+        };
+        // What does not run does not depend on seeds.
+        let asked =
+            if file.scenario.is_some() { seeds.or(change.seeds).unwrap_or(of_paper.seeds) } else { 1 };
+        let seeds: Vec<u64> = (1..=u64::from(asked)).collect();
+        let panels = if file.panel.is_empty() { vec![Panel::default()] } else { file.panel.clone() };
+        let sweep: Vec<Option<Value>> = match &file.sweep {
+            None => vec![None],
+            Some(sweep) => {
+                let quick = sweep.quick.as_ref().filter(|_| self.size == Size::Quick);
+                quick.unwrap_or(&sweep.values).iter().cloned().map(Some).collect()
+            }
+        };
+        let xs = sweep.iter().map(|value| value.as_ref().map(plain).unwrap_or_default()).collect();
+        let number = self.figures.len();
+        let mut points = Vec::new();
+        for (p, panel) in panels.iter().enumerate() {
+            for (s, series) in file.series.iter().enumerate().filter(|(_, series)| series.is_in(panel)) {
+                for (x, value) in sweep.iter().enumerate() {
+                    let mut observed = vec![None; seeds.len()];
+                    if file.scenario.is_none() {
+                        observed = vec![Some(at_rest(&figure, series)); seeds.len()];
+                    }
+                    let mut of_first = None;
+                    for (k, &seed) in seeds.iter().enumerate().filter(|_| file.scenario.is_some()) {
+                        let label = label(&figure, panel, series, value.as_ref(), seed);
+                        let set = self.settings(&figure, panel, series, value.as_ref());
+                        let loaded = self.load(&figure, &label, set, seed)?;
+                        let identity = loaded
+                            .identity()
+                            .map_err(|findings| PaperError::Scenario { label: label.clone(), findings })?;
+                        let variant = series.variant.as_ref().map(Variant::name);
+                        let measured = variant == Some(Variant::MEASURED);
+                        let key = match measured {
+                            true => kept::key(&format!("{identity}\nmeasured: {}", self.how)),
+                            false => kept::key(&identity),
+                        };
+                        let run = match known.get(&key) {
+                            Some(&run) => run,
+                            None => {
+                                // Seeds send about as much, and what is wrong is wrong with any.
+                                let cost = match of_first {
+                                    Some(cost) => cost,
+                                    None => *of_first.insert(cost(&loaded, &label)?),
+                                };
+                                self.runs.push(Run {
+                                    key: key.clone(),
+                                    cost,
+                                    measured,
+                                    label,
+                                    loaded,
+                                    uses: Vec::new(),
+                                });
+                                known.insert(key, self.runs.len() - 1);
+                                self.runs.len() - 1
+                            }
+                        };
+                        self.runs[run].uses.push((number, points.len(), k));
+                    }
+                    points.push(Point { panel: p, series: s, x, observed });
+                }
+            }
+        }
+        let says = change.says.clone();
+        let looked_at = kept::looked_at(file);
+        self.figures.push(FigurePlan { panels, xs, seeds, points, says, looked_at, figure });
+        Ok(())
+    }
+
+    /// What is set, in order: the later wins.
+    fn settings(
+        &self,
+        figure: &Figure,
+        panel: &Panel,
+        series: &Series,
+        value: Option<&Value>,
+    ) -> Vec<String> {
+        let file = &figure.file;
+        let of_size = match self.size {
+            Size::Quick => &file.quick.set,
+            Size::Full => &file.full.set,
+        };
+        let own = Part { set: panel.set.clone(), quick: panel.quick.clone(), full: panel.full.clone() };
+        let parts = panel.parts.iter().filter_map(|name| self.paper.file.part.get(name));
+        let mut set: Vec<String> = Vec::new();
+        let mut add = |table: &Table| set.extend(table.iter().map(|(key, value)| format!("{key}={value}")));
+        add(&file.set);
+        add(of_size);
+        for part in parts.chain([&own]) {
+            add(&part.set);
+            add(match self.size {
+                Size::Quick => &part.quick,
+                Size::Full => &part.full,
+            });
+        }
+        set.extend(series.scheme.iter().map(|scheme| format!("scheme={scheme}")));
+        set.extend(series.set.iter().map(|(key, value)| format!("{key}={value}")));
+        if let (Some(sweep), Some(value)) = (&file.sweep, value) {
+            let scaled = panel.scale.zip(number(value)).map(|(factor, value)| Value::Float(value * factor));
+            set.push(format!("{}={}", sweep.key, scaled.as_ref().unwrap_or(value)));
+        }
+        set
+    }
+
+    fn load(&self, figure: &Figure, label: &str, set: Vec<String>, seed: u64) -> Result<Loaded, PaperError> {
+        let wrong = |message: &str| PaperError::File {
+            file: format!("papers/{}/{}.toml", self.paper.name, figure.id),
+            message: message.to_owned(),
+        };
+        let (text, name) = match figure.file.scenario.as_ref() {
+            Some(Value::String(file)) => {
+                let text = self.paper.text(file);
+                (text.ok_or_else(|| wrong(&format!("there is no scenario {file}")))?.to_owned(), file.clone())
+            }
+            Some(Value::Table(table)) => (table.to_string(), format!("{}.toml", figure.id)),
+            _ => return Err(wrong("`scenario` is the name of a file or a table")),
+        };
+        let changes = Changes { set, seed: Some(seed), ..Changes::default() };
+        Loaded::parse(&text, &format!("papers/{}/{name}", self.paper.name), "", &changes)
+            .map_err(|findings| PaperError::Scenario { label: label.to_owned(), findings })
+    }
+
+    /// Takes from the result of a run what the points that want it need.
+    pub fn look(&self, run: usize, result: &RunResult) -> Look {
+        self.look_saying(run, result, "")
+    }
+
+    /// The same of a run that was measured, and how.
+    pub fn look_saying(&self, run: usize, result: &RunResult, said: &str) -> Look {
+        let payload_share = self.runs[run].loaded.scenario.network.payload_share();
+        let of = |seen: Seen<()>| {
+            let observed = observe(&self.figures[seen.figure].figure.file, result, payload_share);
+            seen.with(Observed { said: said.to_owned(), ..observed })
+        };
+        Look(self.uses(run).map(of).collect())
+    }
+
+    /// The points that want a run.
+    pub(crate) fn uses(&self, run: usize) -> impl Iterator<Item = Seen<()>> {
+        self.runs[run].uses.iter().map(|&(figure, point, seed)| Seen { figure, point, seed, what: () })
+    }
+
+    /// Hands it to them.
+    pub fn record(&mut self, look: Look) {
+        for Seen { figure, point, seed, what } in look.0 {
+            self.figures[figure].points[point].observed[seed] = Some(what);
+        }
+    }
+}
+
+/// What was taken from a run, and for which points.
+#[derive(Debug)]
+pub struct Look(pub(crate) Vec<Seen<Observed>>);
+
+/// What a point sees of a run.
+#[derive(Debug)]
+pub(crate) struct Seen<T> {
+    pub(crate) figure: usize,
+    pub(crate) point: usize,
+    pub(crate) seed: usize,
+    pub(crate) what: T,
+}
+
+impl<T> Seen<T> {
+    /// The same point with something else.
+    pub(crate) fn with<U>(self, what: U) -> Seen<U> {
+        Seen { figure: self.figure, point: self.point, seed: self.seed, what }
+    }
+}
+
+/// A value of a sweep that is a number.
+pub(crate) fn number(value: &Value) -> Option<f64> {
+    value.as_float().or(value.as_integer().map(|value| value as f64))
+}
+
+fn label(figure: &Figure, panel: &Panel, series: &Series, value: Option<&Value>, seed: u64) -> String {
+    let parts = [figure.id.clone(), panel.name.clone(), series.label(), value.map(plain).unwrap_or_default()];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    format!("{} seed {seed}", parts.join(", "))
+}
+
+fn cost(loaded: &Loaded, label: &str) -> Result<f64, PaperError> {
+    let wrong = |findings| PaperError::Scenario { label: label.to_owned(), findings };
+    let prepared = loaded.prepare().map_err(wrong)?;
+    Ok(prepared.spec.graph.messages().iter().map(|message| message.size.get() as f64).sum())
+}
+
+/// What is known of a scheme without running it.
+fn at_rest(figure: &Figure, series: &Series) -> Observed {
+    let bytes = series.scheme.as_deref().and_then(find_scheme).map(|info| match (info.make)().policy {
+        PolicyConfig::Udmp(_) => size_of::<Udmp>(),
+        PolicyConfig::Mprdma(_) => size_of::<MpRdma>(),
+        _ => size_of::<AnyPolicy>(),
+    });
+    let value = |of| bytes.filter(|_| of == Of::StateBytes).map(|bytes| bytes as f64);
+    Observed { values: figure.file.measure.iter().map(|m| value(m.of)).collect(), ..Observed::default() }
+}
+
+impl Series {
+    /// Its name with the variant.
+    pub fn label(&self) -> String {
+        match &self.variant {
+            None => self.name.clone(),
+            Some(variant) => format!("{} ({})", self.name, variant.name()),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Claims about one curve against others, and about many rows at once.
+
+use std::collections::BTreeMap;
+
+use crate::paper::model::Claim;
+use crate::paper::plan::FigurePlan;
+use crate::paper::state::{holds, room};
+
+/// Curves that are not the claim's, by name.
+pub(crate) fn others<'a>(figure: &'a FigurePlan, claim: &Claim) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for one in &figure.figure.file.series {
+        if one.name != claim.series && !names.contains(&one.name.as_str()) {
+            names.push(&one.name);
+        }
+    }
+    names
+}
+
+/// Mean over seeds of the claim's measure at a panel and sweep value; `None` where a seed has none, for instance because
+/// a flow did not finish.
+pub(crate) fn mean(figure: &FigurePlan, claim: &Claim, (p, x): (usize, usize), series: &str) -> Option<f64> {
+    let measure = figure.figure.file.measure.iter().position(|known| known.name == claim.measure)?;
+    let named = |index: usize| figure.figure.file.series[index].name == series;
+    let point = figure.points.iter().find(|at| at.panel == p && at.x == x && named(at.series))?;
+    figure.estimate(point, measure).map(|estimate| estimate.mean)
+}
+
+/// The other curve of the smallest mean over seeds.
+pub(crate) fn best<'a>(figure: &'a FigurePlan, claim: &Claim, at: (usize, usize)) -> Option<&'a str> {
+    let others = others(figure, claim).into_iter();
+    let means = others.filter_map(|name| Some((name, mean(figure, claim, at, name)?)));
+    means.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(name, _)| name)
+}
+
+/// Rows listed at most.
+const LISTED: usize = 12;
+
+/// In how many rows a claim holds, and where it does not, the worst first.
+pub(crate) fn rows_text(
+    figure: &FigurePlan,
+    claim: &Claim,
+    rows: &BTreeMap<usize, Vec<Option<f64>>>,
+) -> (String, String) {
+    let mut beyond: Vec<(f64, String)> = Vec::new();
+    for (&panel, values) in rows {
+        let name = &figure.panels[panel].name;
+        let known: Option<Vec<f64>> = values.iter().copied().collect();
+        let Some(known) = known.filter(|known| !known.is_empty()) else {
+            beyond.push((f64::NEG_INFINITY, format!("{name} (none)")));
+            continue;
+        };
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
+        if !holds(claim, mean) {
+            beyond.push((room(claim, mean), format!("{name} ({})", claim.show.show(mean))));
+        }
+    }
+    beyond.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let count = format!(" in {} of {} rows", rows.len() - beyond.len(), rows.len());
+    let mut names: Vec<String> = beyond.iter().take(LISTED).map(|(_, name)| name.clone()).collect();
+    if beyond.len() > LISTED {
+        names.push(format!("and {} more", beyond.len() - LISTED));
+    }
+    let text = if names.is_empty() { String::new() } else { format!("not in {}", names.join(", ")) };
+    (count, text)
+}

@@ -1,0 +1,138 @@
+//! What of a paper is to run.
+
+use crate::paper::catalogue::{Figure, Paper};
+use crate::paper::error::{PaperError, unknown};
+use crate::paper::model::{Against, Claim, FigureFile, Only, Panel};
+
+/// How large the runs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Shortened, for a look in minutes.
+    Quick,
+    /// As published.
+    Full,
+}
+
+impl Size {
+    /// Whether it is the only one at which `panel` runs, or one of both.
+    pub(crate) fn has(self, panel: &Panel) -> bool {
+        self.is(panel.only)
+    }
+
+    /// Whether it is the only one, where there is one.
+    pub(crate) fn is(self, only: Option<Only>) -> bool {
+        match only {
+            None => true,
+            Some(Only::Quick) => self == Size::Quick,
+            Some(Only::Full) => self == Size::Full,
+        }
+    }
+
+    /// The flag that selects it.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Size::Quick => "--quick",
+            Size::Full => "--full",
+        }
+    }
+}
+
+/// A part of a paper, by the names that its files give. What is empty selects all.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// One figure.
+    pub figure: Option<String>,
+    /// Panels by name, heading or tag. Figures without one of them are left out.
+    pub panels: Vec<String>,
+    /// Curves by name. Figures without one of them are left out.
+    pub series: Vec<String>,
+}
+
+/// Extent of what is selected in its figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Figures with all their panels and curves.
+    Whole,
+    /// Some panels or curves alone, of which no verdict follows.
+    Part,
+}
+
+impl Selection {
+    /// Extent of the figures that are left.
+    pub(crate) fn extent(&self) -> Extent {
+        if self.panels.is_empty() && self.series.is_empty() { Extent::Whole } else { Extent::Part }
+    }
+
+    /// The figures that are left, with their panels, curves and the claims about these. Unknown names are errors.
+    pub(crate) fn apply(&self, paper: &Paper, size: Size) -> Result<Vec<Figure>, PaperError> {
+        let mut figures = match &self.figure {
+            Some(id) => vec![paper.figure(id)?.clone()],
+            None => paper.figures.clone(),
+        };
+        for figure in &mut figures {
+            figure.file.panel.retain(|panel| size.has(panel));
+        }
+        self.check(&figures)?;
+        for file in figures.iter_mut().map(|figure| &mut figure.file) {
+            self.reduce(file);
+        }
+        // Nothing was selected of what has no panels, or none that is left.
+        let chosen = |file: &FigureFile| {
+            (self.panels.is_empty() || !file.panel.is_empty())
+                && (self.series.is_empty() || !file.series.is_empty())
+        };
+        figures.retain(|figure| chosen(&figure.file));
+        Ok(figures)
+    }
+
+    fn check(&self, figures: &[Figure]) -> Result<(), PaperError> {
+        let files = || figures.iter().map(|figure| &figure.file);
+        let panels = || files().flat_map(|file| &file.panel);
+        for name in &self.panels {
+            if !panels().any(|panel| panel.answers_to(name)) {
+                return Err(unknown("panel", name, distinct(panels().map(|p| p.name.as_str())).into_iter()));
+            }
+        }
+        let series = || files().flat_map(|file| &file.series);
+        for name in &self.series {
+            if !series().any(|one| one.name == *name) {
+                return Err(unknown("curve", name, distinct(series().map(|s| s.name.as_str())).into_iter()));
+            }
+        }
+        Ok(())
+    }
+
+    fn reduce(&self, file: &mut FigureFile) {
+        if !self.panels.is_empty() {
+            file.panel.retain(|panel| self.panels.iter().any(|name| panel.answers_to(name)));
+        }
+        if !self.series.is_empty() {
+            file.series.retain(|one| self.series.contains(&one.name));
+            let names: Vec<&str> = file.series.iter().map(|one| one.name.as_str()).collect();
+            file.claim.retain(|claim| can_be_judged(claim, &names));
+            file.published.retain(|published| names.contains(&published.series.as_str()));
+        }
+    }
+}
+
+/// Whether the curves that a claim compares are among these.
+pub(crate) fn can_be_judged(claim: &Claim, names: &[&str]) -> bool {
+    let versus = claim.versus.as_ref();
+    let other = versus.and_then(|versus| versus.series.as_deref());
+    let rivals = versus.and_then(|versus| versus.against).is_none_or(|against| match against {
+        Against::BestOfPanel | Against::EveryOther => names.len() > 1,
+    });
+    (claim.series == "*" || names.contains(&claim.series.as_str()))
+        && other.is_none_or(|name| names.contains(&name))
+        && rivals
+}
+
+fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found: Vec<&str> = Vec::new();
+    for name in names {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}

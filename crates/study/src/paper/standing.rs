@@ -1,0 +1,231 @@
+//! Standing of a figure: what its claims come to together.
+
+use crate::paper::claims::Weight;
+use crate::paper::model::Variant;
+use crate::paper::record::Recorded;
+use crate::paper::state::State;
+
+/// Standing of a figure of a publication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// Every claim agrees.
+    Agrees,
+    /// Every claim agrees or exceeds what is published, one of them at least exceeds it.
+    Exceeds,
+    /// Some claims agree or exceed, and others do not.
+    InPart,
+    /// No claim agrees; none contradicts.
+    FallsShort,
+    /// No claim agrees, and one at least contradicts.
+    Contradicts,
+    /// Claims that are undecided decide which of the others it is.
+    Undecided,
+    /// Something was fitted to every claim.
+    Fitted,
+}
+
+impl Standing {
+    /// All standings, in the order of tables.
+    pub const ALL: [Standing; 7] = [
+        Standing::Agrees,
+        Standing::Exceeds,
+        Standing::InPart,
+        Standing::FallsShort,
+        Standing::Contradicts,
+        Standing::Undecided,
+        Standing::Fitted,
+    ];
+
+    /// As pages write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Standing::Agrees => "agrees",
+            Standing::Exceeds => "exceeds",
+            Standing::InPart => "in part",
+            Standing::FallsShort => "falls short",
+            Standing::Contradicts => "contradicts",
+            Standing::Undecided => "undecided",
+            Standing::Fitted => "fitted",
+        }
+    }
+
+    /// Class of its words on pages: good, bad, or neither.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Standing::Agrees | Standing::Exceeds => "yes",
+            Standing::FallsShort | Standing::Contradicts => "no",
+            Standing::InPart | Standing::Undecided | Standing::Fitted => "open",
+        }
+    }
+
+    /// Words for so many figures: "2 agree".
+    pub(crate) fn counted(self, count: usize) -> String {
+        match self {
+            Standing::Agrees => State::Agrees.counted(count),
+            Standing::Exceeds => State::Exceeds.counted(count),
+            Standing::FallsShort => State::FallsShort.counted(count),
+            Standing::Contradicts => State::Contradicts.counted(count),
+            Standing::InPart | Standing::Undecided | Standing::Fitted => format!("{count} {}", self.word()),
+        }
+    }
+}
+
+/// Standing of a figure, and its claims by state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judgement<'a> {
+    /// All claims together.
+    pub standing: Standing,
+    /// The claims that count, in the order of the figure; those that something was fitted to, if there are no others.
+    pub claims: Vec<&'a Recorded>,
+}
+
+/// Puts the claims of a figure together. Bars of this project and other readings do not count, nor does a variant where the same
+/// claim is judged of the one called for, or else of the one as printed. `None` if nothing is left: the publication claims
+/// nothing of this figure.
+pub fn judgement<'a>(
+    claims: impl IntoIterator<Item = &'a Recorded>,
+    variant: Option<&Variant>,
+) -> Option<Judgement<'a>> {
+    let called_for = [variant.map_or(Variant::AS_PRINTED, Variant::name), Variant::AS_PRINTED];
+    let claims: Vec<&Recorded> = claims.into_iter().filter(|claim| claim.weight != Weight::Aside).collect();
+    let judged = claims.iter().copied().filter(|claim| {
+        let has =
+            |variant: &&str| claims.iter().any(|one| one.claim == claim.claim && one.variant == *variant);
+        called_for.iter().find(|variant| has(variant)).is_none_or(|variant| claim.variant == *variant)
+    });
+    let (counting, fitted): (Vec<&Recorded>, Vec<&Recorded>) =
+        judged.partition(|claim| claim.weight == Weight::Counts);
+    if counting.is_empty() {
+        return (!fitted.is_empty()).then_some(Judgement { standing: Standing::Fitted, claims: fitted });
+    }
+    let any = |state| counting.iter().any(|claim| claim.state == state);
+    let held = any(State::Agrees) || any(State::Exceeds);
+    let failed = any(State::FallsShort) || any(State::Contradicts);
+    let standing = match (held, failed, any(State::Undecided)) {
+        (true, true, _) => Standing::InPart,
+        (_, _, true) => Standing::Undecided,
+        (true, false, false) if any(State::Exceeds) => Standing::Exceeds,
+        (true, false, false) => Standing::Agrees,
+        (false, _, false) if any(State::Contradicts) => Standing::Contradicts,
+        (false, _, false) => Standing::FallsShort,
+    };
+    Some(Judgement { standing, claims: counting })
+}
+
+impl Judgement<'_> {
+    /// "2 of 5 claims agree, 1 exceeds, 1 falls short, 1 is undecided".
+    pub fn count(&self) -> String {
+        if self.standing == Standing::Fitted {
+            return "What it shows was fitted to it".to_owned();
+        }
+        let of = |state| self.claims.iter().filter(|claim| claim.state == state).count();
+        let all = self.claims.len();
+        let words = if all == 1 { "claim agrees" } else { "claims agree" };
+        let mut parts = vec![format!("{} of {all} {words}", of(State::Agrees))];
+        for state in State::ALL.into_iter().skip(1).filter(|state| of(*state) > 0) {
+            parts.push(match (state, of(state)) {
+                (State::Undecided, 1) => "1 is undecided".to_owned(),
+                (State::Undecided, count) => format!("{count} are undecided"),
+                (state, count) => state.counted(count),
+            });
+        }
+        parts.join(", ")
+    }
+
+    /// The claim that decides: the first that contradicts, else of those that fall short, are undecided, exceed, agree.
+    pub fn decisive(&self) -> &Recorded {
+        let order = [State::Contradicts, State::FallsShort, State::Undecided, State::Exceeds, State::Agrees];
+        let first = |state| self.claims.iter().find(|claim| claim.state == state);
+        order.into_iter().find_map(first).expect("a judgement is of one claim at least")
+    }
+
+    /// The claim that decides with its reason, where it does not agree; else nothing.
+    pub fn reason(&self) -> String {
+        let claim = self.decisive();
+        match (claim.state, claim.why.as_str()) {
+            (State::Agrees, _) => String::new(),
+            (state, "") => format!("{}: {}", claim.claim, state.word()),
+            (_, why) => format!("{}: {why}", claim.claim),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(name: &str, variant: &str, state: State) -> Recorded {
+        Recorded {
+            claim: name.to_owned(),
+            variant: variant.to_owned(),
+            state,
+            why: if state == State::Agrees { "" } else { "a reason" }.to_owned(),
+            ..Recorded::default()
+        }
+    }
+
+    fn standing(claims: &[Recorded]) -> Option<Standing> {
+        judgement(claims, None).map(|judgement| judgement.standing)
+    }
+
+    #[test]
+    fn claims_together_make_a_standing() {
+        use State::{Agrees, Contradicts, Exceeds, FallsShort, Undecided};
+        let of = |states: &[State]| {
+            let claims: Vec<Recorded> = states.iter().map(|state| claim("c", "", *state)).collect();
+            standing(&claims)
+        };
+        for (states, expected) in [
+            (&[][..], None),
+            (&[Agrees], Some(Standing::Agrees)),
+            (&[Agrees, Exceeds], Some(Standing::Exceeds)),
+            (&[FallsShort], Some(Standing::FallsShort)),
+            (&[FallsShort, Contradicts], Some(Standing::Contradicts)),
+            (&[Undecided], Some(Standing::Undecided)),
+            (&[Exceeds, FallsShort], Some(Standing::InPart)),
+            (&[Agrees, Contradicts, Undecided], Some(Standing::InPart)),
+            // Either way the open one falls, it may be another.
+            (&[Agrees, Undecided], Some(Standing::Undecided)),
+            (&[Contradicts, Undecided], Some(Standing::Undecided)),
+        ] {
+            assert_eq!(of(states), expected, "{states:?}");
+        }
+    }
+
+    #[test]
+    fn the_scheme_as_printed_stands_for_the_paper() {
+        let ours = claim("c", Variant::OURS, State::Agrees);
+        let claims = [claim("c", Variant::AS_PRINTED, State::Contradicts), ours.clone()];
+        assert_eq!(standing(&claims), Some(Standing::Contradicts));
+        let judged = judgement(&claims, Some(&Variant::new(Variant::OURS))).unwrap();
+        assert_eq!(judged.standing, Standing::Agrees);
+        // A claim of which nothing was run as printed goes by what was.
+        assert_eq!(standing(&[ours]), Some(Standing::Agrees));
+    }
+
+    #[test]
+    fn our_own_bars_other_readings_and_fits_do_not_count() {
+        let weighed = |weight| Recorded { weight, ..claim("bar", "", State::FallsShort) };
+        let agrees = claim("c", "", State::Agrees);
+        assert_eq!(standing(&[weighed(Weight::Aside)]), None);
+        assert_eq!(standing(&[weighed(Weight::Aside), agrees.clone()]), Some(Standing::Agrees));
+        assert_eq!(standing(&[weighed(Weight::Fitted), agrees]), Some(Standing::Agrees));
+        assert_eq!(standing(&[weighed(Weight::Fitted)]), Some(Standing::Fitted));
+    }
+
+    #[test]
+    fn a_judgement_has_the_claim_that_decided() {
+        let claims = [
+            claim("y", "", State::Agrees),
+            claim("n", "", State::FallsShort),
+            claim("o", "", State::Undecided),
+        ];
+        let judged = judgement(&claims, None).unwrap();
+        assert_eq!(judged.count(), "1 of 3 claims agree, 1 falls short, 1 is undecided");
+        assert_eq!(judged.reason(), "n: a reason");
+        assert_eq!(judgement(&claims[..1], None).unwrap().count(), "1 of 1 claim agrees");
+        assert!(judgement(&claims[..1], None).unwrap().reason().is_empty());
+        let bare = [Recorded { why: String::new(), ..claims[1].clone() }];
+        assert_eq!(judgement(&bare, None).unwrap().reason(), "n: falls short");
+    }
+}

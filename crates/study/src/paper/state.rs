@@ -1,0 +1,191 @@
+//! State of a claim: what measured numbers say of the published one, judged on both sides.
+
+use serde::{Deserialize, Serialize};
+
+use crate::paper::model::{Claim, Compare};
+use pathweave_results::Estimate;
+
+/// State of a claim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// The number is the published one, within the tolerance.
+    Agrees,
+    /// The effect is larger than published, by more than the tolerance.
+    Exceeds,
+    /// The effect is there and smaller than published; or a bound is missed.
+    FallsShort,
+    /// There is no effect, or the opposite one.
+    Contradicts,
+    /// The confidence interval holds numbers that agree and numbers that do not; or there is no number.
+    #[default]
+    Undecided,
+}
+
+impl State {
+    /// All states, in the order of tables.
+    pub const ALL: [State; 5] =
+        [State::Agrees, State::Exceeds, State::FallsShort, State::Contradicts, State::Undecided];
+
+    /// Word of tables for one claim.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Agrees => "agrees",
+            State::Exceeds => "exceeds",
+            State::FallsShort => "falls short",
+            State::Contradicts => "contradicts",
+            State::Undecided => "undecided",
+        }
+    }
+
+    /// Class of its words on pages: good, bad, or neither.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            State::Agrees | State::Exceeds => "yes",
+            State::FallsShort | State::Contradicts => "no",
+            State::Undecided => "open",
+        }
+    }
+
+    /// Words for so many claims or figures: "1 agrees", "2 agree", "3 undecided".
+    pub(crate) fn counted(self, count: usize) -> String {
+        let word = match (self, count) {
+            (State::Agrees, 2..) => "agree",
+            (State::Exceeds, 2..) => "exceed",
+            (State::FallsShort, 2..) => "fall short",
+            (State::Contradicts, 2..) => "contradict",
+            (one, _) => one.word(),
+        };
+        format!("{count} {word}")
+    }
+
+    /// State of `claim` by the mean over seeds and its interval.
+    pub fn of(claim: &Claim, estimate: Estimate) -> Self {
+        let half = estimate.ci95.unwrap_or(0.0);
+        let [low, mean, high] = [-half, 0.0, half].map(|by| of_value(claim, estimate.mean + by));
+        let agrees = |state| state == State::Agrees;
+        // An interval from what exceeds to what falls short spans all that agrees.
+        let spans = low != high && [low, high].contains(&State::Exceeds);
+        if agrees(low) != agrees(mean) || agrees(high) != agrees(mean) || spans {
+            State::Undecided
+        } else {
+            mean
+        }
+    }
+}
+
+/// State by a number that is exact.
+fn of_value(claim: &Claim, value: f64) -> State {
+    if holds(claim, value) {
+        return State::Agrees;
+    }
+    let Some(none) = without_effect(claim) else { return State::FallsShort };
+    match (claim.at_least, claim.at_most) {
+        (Some(least), Some(most)) if least >= none && value > most => State::Exceeds,
+        (Some(least), Some(most)) if most <= none && value < least => State::Exceeds,
+        // Where the publication sees no effect, any is the opposite.
+        (Some(least), Some(most)) if least < none && none < most => State::Contradicts,
+        (Some(least), _) if least > none && value > none => State::FallsShort,
+        (_, Some(most)) if most < none && value < none => State::FallsShort,
+        // A bound on an effect that may be absent.
+        (Some(least), None) if least < none => State::FallsShort,
+        (None, Some(most)) if most > none => State::FallsShort,
+        _ => State::Contradicts,
+    }
+}
+
+/// The number of which a claim would be without effect.
+pub(crate) fn without_effect(claim: &Claim) -> Option<f64> {
+    claim.without_effect.or(claim.versus.as_ref().map(|_| match claim.compare {
+        Compare::Ratio => 1.0,
+        Compare::Reduction | Compare::Increase | Compare::Difference => 0.0,
+    }))
+}
+
+pub(crate) fn holds(claim: &Claim, value: f64) -> bool {
+    // A decimal fraction has no exact binary one; that is no disagreement.
+    room(claim, value) >= -1e-9 * value.abs()
+}
+
+/// Distance from the nearer limit, in the unit compared; negative outside.
+pub(crate) fn room(claim: &Claim, value: f64) -> f64 {
+    let above = claim.at_least.map_or(f64::INFINITY, |least| value - least);
+    let below = claim.at_most.map_or(f64::INFINITY, |most| most - value);
+    above.min(below) + claim.tolerance
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(limits: &str) -> Claim {
+        let head = "text = 't'\nsource = 's'\npublished = 'p'\nmeasure = 'm'\nseries = 'x'\nshow = 'ratio'\n";
+        toml::from_str(&format!("{head}{limits}")).unwrap()
+    }
+
+    fn estimate(mean: f64, half: f64) -> Estimate {
+        Estimate { mean, ci95: Some(half), n: 2 }
+    }
+
+    #[test]
+    fn limits_and_tolerance() {
+        let two = claim("at_least = 2.0\ntolerance = 0.2");
+        assert!(holds(&two, 1.8) && !holds(&two, 1.79));
+        let band = claim("at_least = 0.3\nat_most = 0.4");
+        assert!(holds(&band, 0.3) && holds(&band, 0.4) && !holds(&band, 0.41));
+    }
+
+    #[test]
+    fn a_band_is_judged_on_both_sides() {
+        use State::{Agrees, Contradicts, Exceeds, FallsShort};
+        let of = |limits: &str, values: &[(f64, State)]| {
+            for &(value, expected) in values {
+                assert_eq!(of_value(&claim(limits), value), expected, "{limits}: {value}");
+            }
+        };
+        let versus = "versus = { series = 'y' }\n";
+        // 18 to 30 % lower, within 2 %.
+        let lower =
+            format!("{versus}compare = 'reduction'\nat_least = 0.18\nat_most = 0.3\ntolerance = 0.02");
+        let states = [
+            (0.16, Agrees),
+            (0.32, Agrees),
+            (0.33, Exceeds),
+            (0.1, FallsShort),
+            (0.0, Contradicts),
+            (-0.1, Contradicts),
+        ];
+        of(&lower, &states);
+        // 0.3 to 0.4 of the other: smaller is more of the effect.
+        let ratio = format!("{versus}at_least = 0.3\nat_most = 0.4");
+        of(
+            &ratio,
+            &[(0.35, Agrees), (0.2, Exceeds), (0.8, FallsShort), (1.0, Contradicts), (1.2, Contradicts)],
+        );
+        // The same as the other, within 5 %.
+        let same = format!("{versus}at_least = 0.95\nat_most = 1.05");
+        of(&same, &[(1.0, Agrees), (0.9, Contradicts), (1.1, Contradicts)]);
+        // No better than the other; at most a tenth more; at least twice.
+        of(&format!("{versus}at_least = 1.0"), &[(1.0, Agrees), (9.0, Agrees), (0.9, Contradicts)]);
+        of(&format!("{versus}compare = 'increase'\nat_most = 0.1"), &[(-0.5, Agrees), (0.2, FallsShort)]);
+        of(&format!("{versus}at_least = 2.0"), &[(2.5, Agrees), (1.5, FallsShort), (0.5, Contradicts)]);
+        // A number of its own has no opposite, unless the claim says what is none.
+        of("at_most = 22.0", &[(20.0, Agrees), (312.0, FallsShort)]);
+        of("at_least = 0.1\nwithout_effect = 0.0", &[(0.2, Agrees), (0.05, FallsShort), (0.0, Contradicts)]);
+    }
+
+    #[test]
+    fn an_interval_across_a_limit_decides_nothing() {
+        let two = claim("versus = { series = 'y' }\nat_least = 2.0\nat_most = 3.0");
+        let of = |mean, half| State::of(&two, estimate(mean, half));
+        assert_eq!([of(2.1, 0.2), of(1.9, 0.2), of(3.1, 0.2)], [State::Undecided; 3]);
+        assert_eq!(
+            [of(2.5, 0.2), of(1.7, 0.2), of(3.5, 0.2)],
+            [State::Agrees, State::FallsShort, State::Exceeds]
+        );
+        // Far from the limit, an interval around no effect leaves no doubt that the claim does not hold.
+        assert_eq!(of(1.1, 0.3), State::FallsShort);
+        assert_eq!(of(2.5, 9.0), State::Undecided);
+        assert_eq!(State::of(&two, Estimate { mean: 2.0, ci95: None, n: 1 }), State::Agrees);
+    }
+}

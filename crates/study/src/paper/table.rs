@@ -1,0 +1,180 @@
+//! Claims and measures as text: for the terminal, as CSV.
+
+use crate::paper::claims::Verdict;
+use crate::paper::model::{Of, Stat, Variant};
+use crate::paper::plan::{FigurePlan, Plan};
+use pathweave_results::Estimate;
+use pathweave_results::Quantity;
+
+/// Claims as text: what is published, then each variant's number with its state, the rule, and the reason.
+pub fn claims_text(verdicts: &[Verdict]) -> String {
+    let mut text = String::new();
+    let mut figure = "";
+    let mut claim = "";
+    for verdict in verdicts {
+        if verdict.figure != figure {
+            text.push_str(&format!("Figure {}\n", verdict.figure));
+            (figure, claim) = (&verdict.figure, "");
+        }
+        if verdict.claim != claim {
+            text.push_str(&format!("  {}\n", verdict.claim));
+            text.push_str(&format!(
+                "    published           {} ({})\n",
+                verdict.published, verdict.detail.source
+            ));
+            claim = &verdict.claim;
+        }
+        let who = if verdict.variant.is_empty() { "measured" } else { &verdict.variant };
+        let word = verdict.state.word();
+        text.push_str(&format!("    {who:<18}  {}: {word} ({})\n", verdict.measured, verdict.detail.rule));
+        if !verdict.why.is_empty() {
+            text.push_str(&format!("    {:<18}  why: {}\n", "", verdict.why));
+        }
+    }
+    text
+}
+
+/// A place in a ranking.
+pub(crate) struct Ranked {
+    pub(crate) series: String,
+    pub(crate) value: Option<Estimate>,
+    /// Cannot be told apart from the best: the confidence intervals overlap.
+    pub(crate) best: bool,
+}
+
+/// The curves of a panel from best to worst by a measure.
+pub(crate) fn ranking(figure: &FigurePlan, panel: usize, measure: usize) -> Vec<Ranked> {
+    let m = &figure.figure.file.measure[measure];
+    let more_is_better = m.of == Of::Throughput || m.stat == Stat::Jain;
+    let points = figure.points.iter().filter(|point| point.panel == panel);
+    let mut ranked: Vec<Ranked> = points
+        .map(|point| Ranked {
+            series: figure.figure.file.series[point.series].label(),
+            value: figure.estimate(point, measure),
+            best: false,
+        })
+        .collect();
+    let key = |r: &Ranked| r.value.map_or(f64::INFINITY, |e| if more_is_better { -e.mean } else { e.mean });
+    ranked.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    if let Some(first) = ranked.first().and_then(|first| first.value) {
+        for one in &mut ranked {
+            one.best = one.value.is_some_and(|e| {
+                (e.mean - first.mean).abs() <= e.ci95.unwrap_or(0.0) + first.ci95.unwrap_or(0.0)
+            });
+        }
+    }
+    ranked
+}
+
+/// Which scheme is best under which condition, for the figures that ask for it.
+pub fn rankings_text(plan: &Plan) -> String {
+    let mut text = String::new();
+    for figure in &plan.figures {
+        let file = &figure.figure.file;
+        for name in &file.rank {
+            let Some(m) = file.measure.iter().position(|measure| measure.name == *name) else { continue };
+            let quantity = quantity(file.measure[m].of, file.measure[m].stat);
+            text.push_str(&format!(
+                "{}: {name}, best first; * cannot be told apart from the best\n",
+                file.title
+            ));
+            for (p, panel) in figure.panels.iter().enumerate() {
+                let show = |r: &Ranked| {
+                    let mark = if r.best { "*" } else { "" };
+                    let value = r.value.map_or("none".to_owned(), |e| quantity.show(e.mean));
+                    format!("{}{mark} {value}", r.series)
+                };
+                let all: Vec<String> = ranking(figure, p, m).iter().map(show).collect();
+                text.push_str(&format!("  {:<16} {}\n", panel.name, all.join("; ")));
+            }
+        }
+    }
+    text
+}
+
+/// Quantity in which a measure is shown.
+pub(crate) fn quantity(of: Of, stat: Stat) -> Quantity {
+    match (of, stat) {
+        (_, Stat::Jain | Stat::MaxOverMean) => Quantity::Plain,
+        (_, Stat::TimeBelow) | (Of::Fct | Of::AckedFct | Of::JobTime | Of::Gaps, _) => Quantity::TimeNs,
+        (Of::Throughput | Of::HostThroughput | Of::Trace | Of::PolicyRate, _) => Quantity::RateBps,
+        (Of::Queue | Of::StateBytes | Of::Held, _) => Quantity::Bytes,
+        (Of::AckShare | Of::LossShare | Of::Overhead | Of::OooShare | Of::GapShare, _) => Quantity::Percent,
+        (Of::Slowdown | Of::OooDegree | Of::OooPackets | Of::Cnps | Of::LengthShare, _) => Quantity::Plain,
+        (
+            Of::Answers
+            | Of::IsolatedFlows
+            | Of::Copies
+            | Of::Notices
+            | Of::Pauses
+            | Of::Drops
+            | Of::Retransmissions
+            | Of::Unfinished,
+            _,
+        ) => Quantity::Count,
+    }
+}
+
+/// Every measure at every point with every seed, one a line.
+pub(crate) fn measures_csv(plan: &Plan) -> String {
+    let mut text = "figure,panel,series,variant,x,seed,measure,value,digest\n".to_owned();
+    each_seed(plan, |figure, head, observed| {
+        for (measure, value) in figure.figure.file.measure.iter().zip(&observed.values) {
+            let value = value.map(|v| v.to_string()).unwrap_or_default();
+            text.push_str(&format!("{head},{},{value},{}\n", quoted(&measure.name), observed.digest));
+        }
+    });
+    text
+}
+
+/// The values distributions are drawn of, in nanoseconds, bits per second or a plain number.
+pub(crate) fn samples_csv(plan: &Plan) -> String {
+    let mut text = "figure,panel,series,variant,x,seed,value\n".to_owned();
+    each_seed(plan, |_, head, observed| {
+        for value in &observed.samples {
+            text.push_str(&format!("{head},{value}\n"));
+        }
+    });
+    text
+}
+
+/// Traces.
+pub(crate) fn traces_csv(plan: &Plan) -> String {
+    let mut text = "figure,panel,series,variant,x,seed,trace,time_ns,value\n".to_owned();
+    each_seed(plan, |figure, head, observed| {
+        for (trace, samples) in figure.figure.file.trace.iter().zip(&observed.traces) {
+            for (at, value) in samples {
+                text.push_str(&format!("{head},{},{at},{value}\n", quoted(&trace.name)));
+            }
+        }
+    });
+    text
+}
+
+fn each_seed(plan: &Plan, mut row: impl FnMut(&FigurePlan, &str, &crate::paper::extract::Observed)) {
+    for figure in &plan.figures {
+        for point in &figure.points {
+            let series = &figure.figure.file.series[point.series];
+            for (seed, observed) in figure.seeds.iter().zip(&point.observed) {
+                let Some(observed) = observed else { continue };
+                let head = [
+                    figure.figure.id.as_str(),
+                    &quoted(&figure.panels[point.panel].name),
+                    &quoted(&series.name),
+                    series.variant.as_ref().map(Variant::name).unwrap_or_default(),
+                    &quoted(&figure.xs[point.x]),
+                    &seed.to_string(),
+                ];
+                row(figure, &head.join(","), observed);
+            }
+        }
+    }
+}
+
+pub(crate) fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}

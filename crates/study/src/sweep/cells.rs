@@ -1,0 +1,349 @@
+//! The cells of a sweep: every combination of what its file lists.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pathweave_results::Quantity;
+use pathweave_scenario::units::{Bytes, Duration, Rate};
+use pathweave_scenario::{Diagnostic, Diagnostics, Document, FieldPath, Setting};
+use serde::Serialize;
+use toml::Value;
+
+use crate::sweep::model::{NamedCell, Seeds, SweepFile};
+use crate::sweep::range;
+
+/// Runs a sweep may have: a slip of the pen, not a plan.
+const MOST_RUNS: u64 = 1_000_000;
+
+/// Where the values of an axis come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AxisKind {
+    /// Cells by name.
+    List,
+    /// Every value is tried with every value of the other axes.
+    Grid,
+    /// Points of a Latin hypercube.
+    Sampled,
+}
+
+/// What is varied.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Axis {
+    /// The field; "cell" for cells by name.
+    pub key: String,
+    /// Where its values come from.
+    pub kind: AxisKind,
+    /// Its values as texts, in order of the file; those of a sampled axis in order of the samples.
+    pub values: Vec<String>,
+    /// The same as numbers in one unit, where they are numbers.
+    pub numbers: Option<Vec<f64>>,
+    /// How these numbers are shown.
+    pub quantity: Quantity,
+}
+
+/// A setting of every axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// For people: "scheme=rps, topology.hosts=8".
+    pub label: String,
+    /// For each axis the number of its value.
+    pub at: Vec<usize>,
+    /// What is set, in order, as `--set` takes it.
+    pub set: Vec<String>,
+    /// The same with the places of the sweep file.
+    pub(crate) settings: Vec<Setting>,
+}
+
+/// Settings that belong together: a value of a grid axis, a named cell, a sample.
+struct Choice {
+    /// For each axis of the part, the number of its value.
+    at: Vec<usize>,
+    set: Vec<String>,
+    settings: Vec<Setting>,
+}
+
+impl Choice {
+    fn new(at: Vec<usize>) -> Self {
+        Choice { at, set: Vec::new(), settings: Vec::new() }
+    }
+
+    fn add(
+        mut self,
+        key: &str,
+        value: &Value,
+        setting: Result<Setting, Diagnostics>,
+    ) -> Result<Self, Diagnostics> {
+        self.set.push(format!("{key}={value}"));
+        self.settings.push(setting?);
+        Ok(self)
+    }
+
+    /// Adds every entry of a table.
+    fn add_all(
+        self,
+        set: &BTreeMap<String, Value>,
+        document: &Document,
+        table: &FieldPath,
+    ) -> Result<Self, Diagnostics> {
+        set.iter().try_fold(self, |choice, (key, value)| {
+            choice.add(key, value, document.setting_of(table, key, value))
+        })
+    }
+}
+
+/// The axes and cells of `file`. What is wrong is placed in `document`.
+pub(crate) fn cells(file: &SweepFile, document: &Document) -> Result<(Vec<Axis>, Vec<Cell>), Diagnostics> {
+    let found = check(file);
+    Diagnostics::check(found.into_iter().map(|finding| document.place(finding)).collect())?;
+    let root = FieldPath::root();
+    let (mut axes, mut parts) = (Vec::new(), Vec::new());
+    if !file.list.is_empty() {
+        let names: Vec<Value> = file.list.iter().map(|named| named.name.clone().into()).collect();
+        axes.push(axis("cell", AxisKind::List, &names));
+        let cell = |(i, named): (usize, &NamedCell)| {
+            Choice::new(vec![i]).add_all(&named.set, document, &root.key("list").index(i).key("set"))
+        };
+        parts.push(file.list.iter().enumerate().map(cell).collect::<Result<Vec<_>, _>>()?);
+    }
+    for (a, one) in file.grid.iter().enumerate() {
+        axes.push(axis(&one.key, AxisKind::Grid, &one.values));
+        let place = root.key("grid").index(a);
+        let choice = |(i, value): (usize, &Value)| {
+            let at = (place.key("key"), place.key("values").index(i));
+            Choice::new(vec![i]).add(&one.key, value, document.setting(&one.key, &at.0, value, &at.1))
+        };
+        parts.push(one.values.iter().enumerate().map(choice).collect::<Result<_, _>>()?);
+    }
+    if let Some(cube) = &file.latin_hypercube {
+        let place = root.key("latin-hypercube").key("axis");
+        let points = range::points(cube).map_err(|(d, field, why)| {
+            let message = format!("axis \"{}\": {why}", cube.axis[d].key);
+            Diagnostics::from(document.place(Diagnostic::new(place.index(d).key(field), message)))
+        })?;
+        for (d, one) in cube.axis.iter().enumerate() {
+            let values: Vec<Value> = points.iter().map(|point| point[d].clone()).collect();
+            axes.push(axis(&one.key, AxisKind::Sampled, &values));
+        }
+        let choice = |(i, point): (usize, &Vec<Value>)| {
+            let mut axes = cube.axis.iter().zip(point).enumerate();
+            axes.try_fold(Choice::new(vec![i; cube.axis.len()]), |choice, (d, (axis, value))| {
+                let key_at = place.index(d).key("key");
+                choice.add(&axis.key, value, document.setting(&axis.key, &key_at, value, &key_at))
+            })
+        };
+        parts.push(points.iter().enumerate().map(choice).collect::<Result<_, _>>()?);
+    }
+    let count = parts.iter().map(|part: &Vec<Choice>| part.len() as u64).fold(1, u64::saturating_mul);
+    let seeds = match &file.seeds {
+        Seeds::Count(count) => *count,
+        Seeds::List(list) => list.len() as u64,
+    };
+    let runs = count.saturating_mul(seeds);
+    if runs > MOST_RUNS {
+        let message = format!("the sweep has {runs} runs, at most {MOST_RUNS} are allowed");
+        let finding = Diagnostic::new(root.key("seeds"), message)
+            .help(format!("that is {count} cells with {seeds} seeds each"));
+        return Err(document.place(finding).into());
+    }
+    let of_all = Choice::new(Vec::new()).add_all(&file.set, document, &root.key("set"))?;
+    let mut cells =
+        vec![Cell { label: String::new(), at: Vec::new(), set: of_all.set, settings: of_all.settings }];
+    let mut first_axis = 0;
+    for part in &parts {
+        let here = &axes[first_axis..first_axis + part[0].at.len()];
+        cells = cells.iter().flat_map(|cell| part.iter().map(|choice| extend(cell, choice, here))).collect();
+        first_axis += here.len();
+    }
+    Ok((axes, cells))
+}
+
+fn extend(cell: &Cell, choice: &Choice, axes: &[Axis]) -> Cell {
+    let mut cell = cell.clone();
+    for (axis, &at) in axes.iter().zip(&choice.at) {
+        if !cell.label.is_empty() {
+            cell.label.push_str(", ");
+        }
+        match axis.kind {
+            AxisKind::List => cell.label.push_str(&axis.values[at]),
+            _ => cell.label.push_str(&format!("{}={}", axis.key, axis.values[at])),
+        }
+    }
+    cell.at.extend(&choice.at);
+    cell.set.extend(choice.set.iter().cloned());
+    cell.settings.extend(choice.settings.iter().cloned());
+    cell
+}
+
+/// The seeds of each cell, which are as many as a sweep may have runs at most.
+pub(crate) fn seeds(file: &SweepFile) -> Vec<u64> {
+    match &file.seeds {
+        Seeds::Count(count) => (1..=(*count).min(MOST_RUNS)).collect(),
+        Seeds::List(list) => list.clone(),
+    }
+}
+
+/// What the schema cannot say.
+fn check(file: &SweepFile) -> Vec<Diagnostic> {
+    let root = FieldPath::root();
+    let mut found = Vec::new();
+    let mut report = |field: FieldPath, message: String| found.push(Diagnostic::new(field, message));
+    if file.list.is_empty() && file.grid.is_empty() && file.latin_hypercube.is_none() {
+        report(root.clone(), "nothing is varied: give [[grid]], [[list]] or [latin-hypercube]".to_owned());
+    }
+    match &file.seeds {
+        Seeds::Count(0) => report(root.key("seeds"), "a sweep needs a seed".to_owned()),
+        Seeds::List(list) if list.is_empty() => report(root.key("seeds"), "a sweep needs a seed".to_owned()),
+        Seeds::Count(_) => {}
+        Seeds::List(list) => {
+            let mut seen = BTreeSet::new();
+            if let Some((i, seed)) = list.iter().enumerate().find(|(_, seed)| !seen.insert(**seed)) {
+                report(root.key("seeds").index(i), format!("seed {seed} is there twice"));
+            }
+        }
+    }
+    let mut keys: Vec<&str> = Vec::new();
+    let grid = file.grid.iter().enumerate().map(|(i, axis)| (root.key("grid").index(i), axis.key.as_str()));
+    let cube = file.latin_hypercube.iter().flat_map(|cube| cube.axis.iter().enumerate());
+    let place = root.key("latin-hypercube").key("axis");
+    let cube = cube.map(|(i, axis)| (place.index(i), axis.key.as_str()));
+    for (place, key) in grid.chain(cube) {
+        if key == "seed" {
+            report(place.key("key"), "seeds are not an axis: give `seeds`".to_owned());
+        }
+        if keys.contains(&key) {
+            report(place.key("key"), format!("`{key}` is an axis twice"));
+        }
+        keys.push(key);
+    }
+    for (i, axis) in file.grid.iter().enumerate() {
+        let place = root.key("grid").index(i).key("values");
+        if axis.values.is_empty() {
+            report(place, format!("axis \"{}\" has no values", axis.key));
+        } else if let Some(twice) =
+            (1..axis.values.len()).find(|&v| axis.values[..v].contains(&axis.values[v]))
+        {
+            let message = format!("axis \"{}\" has {} twice", axis.key, axis.values[twice]);
+            report(place.index(twice), message);
+        }
+    }
+    let mut names = BTreeSet::new();
+    for (i, named) in file.list.iter().enumerate() {
+        if !names.insert(&named.name) {
+            report(
+                root.key("list").index(i).key("name"),
+                format!("a cell \"{}\" is there twice", named.name),
+            );
+        }
+    }
+    if let Some(cube) = &file.latin_hypercube {
+        if cube.samples == 0 {
+            report(root.key("latin-hypercube").key("samples"), "a Latin hypercube needs a sample".to_owned());
+        }
+        if u64::from(cube.samples) > MOST_RUNS {
+            let message = format!("{} samples, at most {MOST_RUNS} are allowed", cube.samples);
+            report(root.key("latin-hypercube").key("samples"), message);
+        }
+        if cube.axis.is_empty() {
+            report(root.key("latin-hypercube").key("axis"), "a Latin hypercube needs an axis".to_owned());
+        }
+    }
+    found
+}
+
+fn axis(key: &str, kind: AxisKind, values: &[Value]) -> Axis {
+    let texts: Vec<String> = values.iter().map(plain).collect();
+    let (numbers, quantity) = numbers(values);
+    Axis { key: key.to_owned(), kind, values: texts, numbers, quantity }
+}
+
+/// A value as people write it.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The values in one unit, if all of them are numbers of one kind.
+fn numbers(values: &[Value]) -> (Option<Vec<f64>>, Quantity) {
+    let all = |of: fn(&Value) -> Option<f64>| values.iter().map(of).collect::<Option<Vec<f64>>>();
+    let plain = all(|value| value.as_integer().map(|v| v as f64).or(value.as_float()));
+    let time = || all(|value| value.as_str()?.parse::<Duration>().ok().map(|d| d.as_ps() as f64 / 1e3));
+    let size = || all(|value| value.as_str()?.parse::<Bytes>().ok().map(|b| b.get() as f64));
+    let rate = || all(|value| value.as_str()?.parse::<Rate>().ok().map(|r| r.as_bps() as f64));
+    let found = plain.map(|numbers| (numbers, Quantity::Plain));
+    let found = found.or_else(|| Some((time()?, Quantity::TimeNs)));
+    let found = found.or_else(|| Some((size()?, Quantity::Bytes)));
+    match found.or_else(|| Some((rate()?, Quantity::RateBps))) {
+        Some((numbers, quantity)) => (Some(numbers), quantity),
+        None => (None, Quantity::Plain),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<(Vec<Axis>, Vec<Cell>), String> {
+        let document = Document::parse(text, "s.toml", "").map_err(|why| why.to_string())?;
+        let file = document.to::<SweepFile>().map_err(|why| why.to_string())?;
+        cells(&file, &document).map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn all_combinations_in_order_the_last_axis_fastest() {
+        let text = "scenario = 'a.toml'\nset = { seed = 4 }\n[[list]]\nname = 'one'\nset = { a = 1 }\n[[list]]\nname = 'two'\n\
+                    [[grid]]\nkey = 'scheme'\nvalues = ['ecmp', 'rps']\n\
+                    [[grid]]\nkey = 'workload[0].size'\nvalues = ['1KB', '2MB', '3KiB']\n";
+        let (axes, cells) = parse(text).unwrap();
+        assert_eq!(cells.len(), 12);
+        assert_eq!(cells[0].label, "one, scheme=ecmp, workload[0].size=1KB");
+        assert_eq!(cells[0].set, ["seed=4", "a=1", "scheme=\"ecmp\"", "workload[0].size=\"1KB\""]);
+        assert_eq!((cells[1].at.clone(), cells[11].at.clone()), (vec![0, 0, 1], vec![1, 1, 2]));
+        assert_eq!(axes[1].numbers, None);
+        assert_eq!(
+            (axes[2].numbers.clone(), axes[2].quantity),
+            (Some(vec![1e3, 2e6, 3072.0]), Quantity::Bytes)
+        );
+    }
+
+    #[test]
+    fn a_hypercube_is_one_choice_of_all_its_axes() {
+        let text = "scenario = 'a.toml'\n[[grid]]\nkey = 'scheme'\nvalues = ['ecmp', 'rps']\n\
+                    [latin-hypercube]\nsamples = 5\n[[latin-hypercube.axis]]\nkey = 'x'\nfrom = 1\nto = 9\n\
+                    [[latin-hypercube.axis]]\nkey = 'y'\nfrom = '1us'\nto = '9us'\n";
+        let (axes, cells) = parse(text).unwrap();
+        assert_eq!((axes.len(), cells.len()), (3, 10));
+        assert_eq!(cells[3].at, [0, 3, 3]);
+        assert_eq!(
+            cells[3].set[1..],
+            [format!("x={}", axes[1].values[3]), format!("y=\"{}\"", axes[2].values[3])]
+        );
+        // Both schemes see the same points.
+        assert_eq!(cells[3].set[1..], cells[8].set[1..]);
+    }
+
+    #[test]
+    fn mistakes_are_named_and_placed() {
+        let grid = |rest: &str| parse(&format!("scenario = 'a.toml'\n{rest}")).unwrap_err();
+        let empty = grid("[[grid]]\nkey = 'scheme'\nvalues = []\n");
+        assert!(empty.contains("axis \"scheme\" has no values") && empty.contains("s.toml:4"), "{empty}");
+        assert!(grid("").contains("nothing is varied"));
+        assert!(grid("seeds = []\n[[list]]\nname = 'a'\n").contains("needs a seed"));
+        assert!(grid("[[grid]]\nkey = 'a'\nvalues = [1, 2, 1]\n").contains("has 1 twice"));
+        assert!(grid("seeds = [3, 3]\n[[list]]\nname = 'a'\n").contains("seed 3 is there twice"));
+        assert!(grid("[[grid]]\nkey = 'seed'\nvalues = [1]\n").contains("give `seeds`"));
+        assert!(grid("[[list]]\nname = 'a'\n[[list]]\nname = 'a'\n").contains("\"a\" is there twice"));
+        let near = grid("[[grid]]\nkey = 'a'\nvalue = [1]\n");
+        assert!(near.contains("did you mean `values`?") && near.contains("s.toml:4"), "{near}");
+        let range =
+            grid("[latin-hypercube]\nsamples = 2\n[[latin-hypercube.axis]]\nkey = 'x'\nfrom = 3\nto = 1\n");
+        assert!(range.contains("1 is not above 3") && range.contains("s.toml:7"), "{range}");
+        let many =
+            grid("[latin-hypercube]\nsamples = 4000000000\naxis = [{ key = 'x', from = 1, to = 2 }]\n");
+        assert!(many.contains("4000000000 samples") && many.contains("s.toml:3"), "{many}");
+        let many = grid("seeds = 1000000000\n[[list]]\nname = 'a'\n[[list]]\nname = 'b'\n");
+        assert!(many.contains("the sweep has 2000000000 runs, at most 1000000 are allowed"), "{many}");
+        assert!(many.contains("s.toml:2:9") && many.contains("2 cells with 1000000000 seeds each"), "{many}");
+    }
+}

@@ -1,0 +1,310 @@
+//! What comes of a plan of a cluster: time against cost, as a table, a file and a picture.
+
+use std::collections::BTreeMap;
+
+use comfy_table::{CellAlignment, Table, presets};
+use pathweave_results::{LATENCY_RULES, Quantity};
+use serde::Serialize;
+
+use crate::sweep::cluster::{ClusterPlan, Cost, FIDELITY, LATENCY, SCHEME, TIME};
+use crate::sweep::summary::{CellSummary, SweepSummary};
+
+/// A choice: a fabric at a rate under a scheme.
+#[derive(Clone, Debug, Serialize)]
+pub struct Choice {
+    /// The fabric and its rate.
+    pub fabric: String,
+    /// The scheme; empty where the scenario has one for all.
+    pub scheme: String,
+    /// What moved through the network: "packet" or "flow".
+    pub fidelity: String,
+    /// By how much the time with flows is off that with packets, in relation to it, where the plan has both.
+    pub error: Option<f64>,
+    /// Mean time of an iteration over seeds, nanoseconds; nothing where no run has come to its end.
+    pub time_ns: Option<f64>,
+    /// Half width of the 95 % confidence interval of that mean, with several seeds.
+    pub time_ci95_ns: Option<f64>,
+    /// Of the time of its jobs, the share that is latency, the mean over seeds.
+    pub latency_ratio: Option<f64>,
+    /// Flows that did not finish.
+    pub open_flows: u64,
+    /// What has become of its runs.
+    pub ending: Ending,
+    /// What the fabric is made of.
+    #[serde(flatten)]
+    pub cost: Cost,
+    /// It is faster than all of its fidelity that is cheaper, by more than [`LEVEL`].
+    pub best_of_its_cost: bool,
+}
+
+/// Times that differ by a smaller part are level: the cheaper of two choices is the better one.
+pub(crate) const LEVEL: f64 = 0.005;
+
+/// What has become of the runs of a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// All iterations of all runs ended.
+    Ended,
+    /// A run ended before its flows did.
+    Unfinished,
+    /// A run failed.
+    Failed,
+    /// No run, or not each, has been made.
+    NotRun,
+}
+
+impl Ending {
+    fn of(cell: &CellSummary) -> Self {
+        match () {
+            () if !cell.failed.is_empty() => Ending::Failed,
+            () if cell.open_flows > 0 => Ending::Unfinished,
+            () if cell.finished_seeds.is_empty() => Ending::NotRun,
+            () => Ending::Ended,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Ending::Ended => "no iteration",
+            Ending::Unfinished => "did not end",
+            Ending::Failed => "failed",
+            Ending::NotRun => "not run yet",
+        }
+    }
+}
+
+/// The choices of a plan: `plan.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Choices {
+    /// "pathweave.plan".
+    pub schema: &'static str,
+    /// Rises when a field is renamed, removed or changes meaning.
+    pub schema_version: u32,
+    /// Name of the plan.
+    pub name: String,
+    /// What costs are in.
+    pub currency: String,
+    /// Runs are missing: it was interrupted.
+    pub partial: bool,
+    /// The choices, cheapest first, and of one cost the fastest first.
+    pub choices: Vec<Choice>,
+}
+
+/// By how much choices with flows are off the same with packets.
+fn find_errors(choices: &mut [Choice]) {
+    let key = |choice: &Choice| (choice.fabric.clone(), choice.scheme.clone());
+    let packets: BTreeMap<_, f64> = choices
+        .iter()
+        .filter(|choice| choice.fidelity == "packet")
+        .filter_map(|choice| Some((key(choice), choice.time_ns?)))
+        .collect();
+    for choice in choices.iter_mut().filter(|choice| choice.fidelity == "flow") {
+        let of_packets = packets.get(&key(choice));
+        choice.error = choice.time_ns.zip(of_packets).map(|(time, packets)| time / packets - 1.0);
+    }
+}
+
+/// Of choices that are sorted by cost.
+fn mark_best(choices: &mut [Choice]) {
+    let mut fastest: BTreeMap<String, f64> = BTreeMap::new();
+    for choice in choices {
+        let fastest = fastest.entry(choice.fidelity.clone()).or_insert(f64::INFINITY);
+        let time_ns = choice.time_ns.unwrap_or(f64::INFINITY);
+        choice.best_of_its_cost = time_ns < *fastest * (1.0 - LEVEL);
+        *fastest = fastest.min(time_ns);
+    }
+}
+
+impl Choices {
+    /// Of what has become of the runs.
+    pub fn new(plan: &ClusterPlan, summary: &SweepSummary) -> Self {
+        let of = |cell: &CellSummary| {
+            let time = cell.metrics.get(TIME).map(|figures| &figures.estimate);
+            let value = |key: &str| {
+                let axis = summary.axes.iter().position(|axis| axis.key == key)?;
+                Some(summary.axes[axis].values[cell.at[axis]].clone())
+            };
+            Choice {
+                fabric: summary.axes[0].values[cell.at[0]].clone(),
+                scheme: value(SCHEME).unwrap_or_default(),
+                fidelity: value(FIDELITY).unwrap_or_else(|| plan.fidelity.to_owned()),
+                error: None,
+                // A mean over the iterations that ended says nothing of one that did not.
+                time_ns: time.map(|time| time.mean).filter(|_| Ending::of(cell) == Ending::Ended),
+                time_ci95_ns: time.and_then(|time| time.ci95),
+                latency_ratio: cell.metrics.get(LATENCY).map(|figures| figures.estimate.mean),
+                open_flows: cell.open_flows,
+                ending: Ending::of(cell),
+                cost: plan.costs[cell.at[0]].clone(),
+                best_of_its_cost: false,
+            }
+        };
+        let mut choices: Vec<Choice> = summary.cells.iter().map(of).collect();
+        let time = |choice: &Choice| choice.time_ns.unwrap_or(f64::INFINITY);
+        choices.sort_by(|a, b| a.cost.cost.total_cmp(&b.cost.cost).then(time(a).total_cmp(&time(b))));
+        mark_best(&mut choices);
+        find_errors(&mut choices);
+        Choices {
+            schema: "pathweave.plan",
+            schema_version: 1,
+            name: summary.name.clone(),
+            currency: plan.currency.clone(),
+            partial: summary.partial,
+            choices,
+        }
+    }
+
+    /// For a terminal.
+    pub fn table(&self) -> String {
+        let mut out = Table::new();
+        out.load_style(presets::UTF8_BORDERS_ONLY);
+        out.set_header(self.heading());
+        for choice in &self.choices {
+            out.add_row(self.row(choice));
+        }
+        for column in out.column_iter_mut().skip(3) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        let warning = self.warning().map_or(String::new(), |words| format!("warning: {words}\n"));
+        format!("{out}\n* faster than all that is cheaper, by more than {} %\n{warning}", 100.0 * LEVEL)
+    }
+
+    /// Choices whose times say little of their rates.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let ruled: Vec<f64> = self
+            .choices
+            .iter()
+            .filter_map(|choice| choice.latency_ratio)
+            .filter(|of| *of >= LATENCY_RULES)
+            .collect();
+        let most = ruled.iter().copied().fold(0.0, f64::max);
+        (!ruled.is_empty()).then(|| {
+            format!(
+                "latency rules {} of {} choices: up to {:.0} % of the time of an iteration is propagation, hops and \
+                 notifications, so that fabrics of other rates look alike. A larger `scale`, or fidelity \"flow\" without one, \
+                 compares them.",
+                ruled.len(),
+                self.choices.len(),
+                most * 100.0
+            )
+        })
+    }
+
+    pub(crate) fn heading(&self) -> Vec<String> {
+        let cost = format!("Cost, {}", self.currency);
+        ["Fabric", "Scheme", "Fidelity", "Iteration", "Error", &cost, "Switches", "Ports", "Optics", ""]
+            .map(str::to_owned)
+            .to_vec()
+    }
+
+    pub(crate) fn row(&self, choice: &Choice) -> Vec<String> {
+        let time = match (choice.time_ns, choice.time_ci95_ns) {
+            (None, _) => choice.ending.words().to_owned(),
+            (Some(time), None) => Quantity::TimeNs.show(time),
+            (Some(time), Some(half)) => {
+                format!("{} \u{b1} {}", Quantity::TimeNs.show(time), Quantity::TimeNs.show(half))
+            }
+        };
+        let count = |count: u64| Quantity::Count.show(count as f64);
+        vec![
+            choice.fabric.clone(),
+            choice.scheme.clone(),
+            choice.fidelity.clone(),
+            time,
+            choice.error.map(|error| format!("{:+.1} %", 100.0 * error)).unwrap_or_default(),
+            Quantity::Count.show(choice.cost.cost),
+            count(u64::from(choice.cost.switches)),
+            count(choice.cost.switch_ports),
+            count(choice.cost.optics),
+            if choice.best_of_its_cost { "*" } else { "" }.to_owned(),
+        ]
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn choice(fabric: &str, cost: f64, time_ns: Option<f64>) -> Choice {
+        Choice {
+            fabric: fabric.to_owned(),
+            scheme: "rps".to_owned(),
+            fidelity: "packet".to_owned(),
+            error: None,
+            time_ns,
+            time_ci95_ns: None,
+            latency_ratio: None,
+            open_flows: 0,
+            ending: if time_ns.is_some() { Ending::Ended } else { Ending::NotRun },
+            cost: Cost { cost, ..Cost::default() },
+            best_of_its_cost: true,
+        }
+    }
+
+    #[test]
+    fn flows_beside_packets_show_their_error() {
+        let mut choices =
+            [choice("a", 1.0, Some(100.0)), choice("a", 1.0, Some(97.0)), choice("b", 1.0, Some(9.0))];
+        choices[1].fidelity = "flow".to_owned();
+        choices[2].fidelity = "flow".to_owned();
+        find_errors(&mut choices);
+        assert_eq!((choices[0].error, choices[2].error), (None, None));
+        assert!((choices[1].error.expect("it has both") + 0.03).abs() < 1e-12);
+    }
+
+    #[test]
+    fn times_that_hang_on_latency_have_a_warning() {
+        let choices = |latency: [Option<f64>; 2]| Choices {
+            schema: "pathweave.plan",
+            schema_version: 1,
+            name: "plan".to_owned(),
+            currency: "USD".to_owned(),
+            partial: false,
+            choices: latency
+                .map(|latency_ratio| Choice { latency_ratio, ..choice("a", 1.0, Some(2e6)) })
+                .to_vec(),
+        };
+        let ruled = choices([Some(0.97), Some(0.3)]);
+        assert!(
+            ruled.table().contains("warning: latency rules 1 of 2 choices: up to 97 %"),
+            "{}",
+            ruled.table()
+        );
+        assert!(ruled.html().contains("latency rules 1 of 2 choices"));
+        let none = choices([Some(0.1), None]);
+        assert!(!none.table().contains("warning") && !none.html().contains("Warning"));
+    }
+
+    #[test]
+    fn what_is_hardly_faster_is_no_better() {
+        let time = |times: [f64; 3]| {
+            let mut choices: Vec<Choice> =
+                (0..).zip(times).map(|(cost, time)| choice("a", f64::from(cost), Some(time))).collect();
+            mark_best(&mut choices);
+            choices.iter().map(|choice| choice.best_of_its_cost).collect::<Vec<_>>()
+        };
+        assert_eq!(time([100.0, 99.999, 99.0]), [true, false, true]);
+        // Each is compared with the fastest of all that is cheaper.
+        assert_eq!(time([100.0, 99.6, 99.2]), [true, false, false]);
+        assert_eq!(time([100.0, 120.0, 99.8]), [true, false, false]);
+    }
+
+    #[test]
+    fn what_was_not_run_is_told_from_what_did_not_end() {
+        let with = |ending| Choice { ending, ..choice("a", 1.0, None) };
+        let choices = Choices {
+            schema: "pathweave.plan",
+            schema_version: 1,
+            name: "a".to_owned(),
+            currency: "USD".to_owned(),
+            partial: true,
+            choices: vec![with(Ending::Unfinished), with(Ending::NotRun), with(Ending::Failed)],
+        };
+        let times: Vec<String> =
+            choices.choices.iter().map(|choice| choices.row(choice)[3].clone()).collect();
+        assert_eq!(times, ["did not end", "not run yet", "failed"]);
+        let table = choices.table();
+        assert!(table.contains("not run yet") && table.contains("Cost, USD"), "{table}");
+    }
+}

@@ -1,0 +1,143 @@
+//! The folder of a sweep: a folder a run that appears whole or not at all, and what is made of all of them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use pathweave_results::{PROGRESS_FILE, Progress};
+
+use crate::sweep::choice::Choices;
+use crate::sweep::error::{SweepError, io_error};
+use crate::sweep::plan::Plan;
+use crate::sweep::record::{Files, MARK, Record};
+use crate::sweep::report;
+use crate::sweep::store::{LOCK, RUNS, RunStore, names};
+use crate::sweep::summary::{SCHEMA, SweepSummary};
+
+const SUMMARY: &str = "summary.json";
+/// What comes of the plan of a cluster.
+const CHOICES: &str = "plan.json";
+const CHOICES_PAGE: &str = "plan.html";
+/// Files and folders of a dataset. A folder with anything else in it is not ours.
+const OURS: [&str; 10] = [
+    RUNS,
+    LOCK,
+    SUMMARY,
+    "report.html",
+    "runs.parquet",
+    "summary.parquet",
+    CHOICES,
+    CHOICES_PAGE,
+    PROGRESS_FILE,
+    ".progress.json",
+];
+
+/// The folder of a sweep, ours alone while this lives.
+#[derive(Debug)]
+pub struct Dataset {
+    store: RunStore,
+}
+
+impl Dataset {
+    /// The folder at `path`, new or of an earlier sweep. What a killed sweep left unfinished is removed.
+    ///
+    /// # Errors
+    /// If something else is there, if another sweep writes there, or if it cannot be written.
+    pub fn open(path: &Path) -> Result<Self, SweepError> {
+        check(path)?;
+        let store = RunStore::open(path)?;
+        if !store.path().join(SUMMARY).exists() {
+            store.file(SUMMARY, format!("{{\"schema\": \"{SCHEMA}\", \"partial\": true}}\n").as_bytes())?;
+        }
+        // Of a sweep that was killed.
+        Progress::remove(store.path()).map_err(io_error(store.path(), "remove"))?;
+        Ok(Dataset { store })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    /// The record of a finished run with every file that `plan` keeps; `None` if it has to run.
+    pub fn record(&self, plan: &Plan, key: &str) -> Option<Record> {
+        let folder = self.store.folder(key);
+        let complete = plan.keep.files().iter().all(|name| folder.join(name).is_file());
+        let record = Record::parse(&fs::read(folder.join(MARK)).ok()?, key)?;
+        complete.then_some(record)
+    }
+
+    /// Keeps the files of a finished run.
+    ///
+    /// # Errors
+    /// If they are of another run, or cannot be written.
+    pub fn put(&self, key: &str, files: &Files) -> Result<Record, SweepError> {
+        let mark = files.iter().find(|(name, _)| name == MARK);
+        let Some(record) = mark.and_then(|(_, text)| Record::parse(text, key)) else {
+            let why = "it is not of this run, or made by another version".to_owned();
+            return Err(SweepError::Table { name: MARK.to_owned(), why });
+        };
+        self.store.put(key, files)?;
+        Ok(record)
+    }
+
+    /// Runs in the folder that are none of `plan`: what an earlier version of the sweep asked for.
+    pub fn strangers(&self, plan: &Plan) -> Result<Vec<String>, SweepError> {
+        let ours: BTreeSet<String> = plan.runs.iter().map(|run| format!("run={}", run.key)).collect();
+        Ok(self.store.names()?.into_iter().filter(|name| !ours.contains(name)).collect())
+    }
+
+    /// Removes them.
+    pub fn prune(&self, plan: &Plan) -> Result<(), SweepError> {
+        for name in self.strangers(plan)? {
+            self.store.remove(&name)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is made of all runs: summary, tables and report.
+    pub fn write(&self, plan: &Plan, summary: &SweepSummary) -> Result<(), SweepError> {
+        for (name, frame) in
+            [("runs.parquet", summary.runs_frame(plan)), ("summary.parquet", summary.frame())]
+        {
+            let metadata = [("sweep", plan.name.clone()), ("digest", summary.digest.clone())];
+            let bytes = frame.parquet(&metadata);
+            let bytes =
+                bytes.map_err(|why| SweepError::Table { name: name.to_owned(), why: why.to_string() })?;
+            self.store.file(name, &bytes)?;
+        }
+        self.store.file("report.html", report::html(plan, summary).as_bytes())?;
+        let mut text = serde_json::to_vec_pretty(summary).expect("plain data with text keys serialises");
+        text.push(b'\n');
+        self.store.file(SUMMARY, &text)
+    }
+
+    /// Writes what comes of a plan of a cluster beside the rest.
+    pub fn write_choices(&self, choices: &Choices) -> Result<(), SweepError> {
+        let mut text = serde_json::to_vec_pretty(choices).expect("plain data with text keys serialises");
+        text.push(b'\n');
+        self.store.file(CHOICES, &text)?;
+        self.store.file(CHOICES_PAGE, choices.html().as_bytes())
+    }
+}
+
+/// Whether `path` is free, empty, or the folder of a sweep with nothing of anybody else's in it.
+fn check(path: &Path) -> Result<(), SweepError> {
+    let occupied = |found: String| Err(SweepError::Occupied { path: path.to_owned(), found });
+    match fs::symlink_metadata(path) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(why) => return Err(io_error(path, "look at it")(why)),
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => return occupied("a file".to_owned()),
+    }
+    let names = names(path).map_err(io_error(path, "read the folder"))?;
+    if let Some(foreign) = names.iter().find(|name| !OURS.contains(&name.as_str())) {
+        return occupied(format!("it holds \"{foreign}\""));
+    }
+    let text = fs::read(path.join(SUMMARY)).unwrap_or_default();
+    let summary: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    // A sweep that was killed at once has left a lock and no more.
+    let begun = names.iter().all(|name| name == LOCK || name == RUNS);
+    if summary["schema"] == SCHEMA || begun { Ok(()) } else { occupied(format!("it holds \"{}\"", names[0])) }
+}

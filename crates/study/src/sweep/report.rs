@@ -1,0 +1,95 @@
+//! The report: heat map of two axes, lines with error bands, and who is best where, in one file.
+
+use pathweave_results::{escape, fill_page, scheme_colours, script_json};
+use serde::Serialize;
+
+use crate::sweep::cells::Axis;
+use crate::sweep::model::Kept;
+use crate::sweep::plan::Plan;
+use crate::sweep::record::Keep;
+use crate::sweep::summary::SweepSummary;
+use crate::sweep::table::winners;
+
+/// The viewer, built from `web/`. Built pages are part of the source, so that building the program takes no Node.
+const VIEWER: &str = include_str!("../../viewer/sweep.html");
+/// Failures shown.
+const SHOWN: usize = 20;
+
+/// What the report opens with.
+#[derive(Serialize)]
+struct Opening<'a> {
+    metric: &'a str,
+    compare: usize,
+    /// Whether reports of runs lie beside this page.
+    runs: Kept,
+    /// For each axis the number of the colour of each of its values.
+    colours: Vec<Vec<usize>>,
+}
+
+/// Schemes have their own colours, on whatever axis; other values have colours in their order.
+fn colours(summary: &SweepSummary) -> Vec<Vec<usize>> {
+    let of = |axis: &Axis| {
+        let names: Vec<&str> = axis.values.iter().map(String::as_str).collect();
+        let are_schemes = axis.key == "scheme" || axis.key.ends_with(".scheme");
+        if are_schemes { scheme_colours(&names) } else { (0..names.len()).collect() }
+    };
+    summary.axes.iter().map(of).collect()
+}
+
+pub(crate) fn html(plan: &Plan, summary: &SweepSummary) -> String {
+    let runs = match plan.keep {
+        Keep::Tables(_) => Kept::Figures,
+        Keep::Whole => Kept::Kept,
+    };
+    let opening = Opening { metric: &plan.metric, compare: plan.compare, runs, colours: colours(summary) };
+    let texts = [
+        ("title", escape(&format!("{} (sweep)", summary.name))),
+        ("header", header(plan, summary)),
+        ("failures", failures(summary)),
+        ("sweep", script_json(summary)),
+        ("opening", script_json(&opening)),
+    ];
+    fill_page(VIEWER, &texts)
+}
+
+fn header(plan: &Plan, summary: &SweepSummary) -> String {
+    let (mood, text) = match (summary.partial, summary.has_trouble()) {
+        (true, _) => ("bad", "partial"),
+        (false, true) => ("warn", "not all finished"),
+        (false, false) => ("good", "completed"),
+    };
+    let facts = [
+        ("engine", summary.engine.to_owned()),
+        ("dataset digest", summary.digest.clone()),
+        ("cells", summary.cells.len().to_string()),
+        ("seeds", summary.seeds.len().to_string()),
+        ("runs", format!("{} of {}", summary.finished_runs, summary.runs)),
+        ("failed", summary.failed_runs.to_string()),
+        ("with unfinished flows", summary.open_runs.to_string()),
+    ];
+    let fact = |(k, v): &(&str, String)| format!("<div><dt>{k}</dt><dd>{}</dd></div>", escape(v));
+    let verdict = winners(plan, summary)
+        .map_or(String::new(), |words| format!("<p class=\"verdict\">{}.</p>", escape(&words)));
+    format!(
+        "<h1>{} <span class=\"badge {mood}\">{text}</span></h1>{verdict}<dl class=\"facts\">{}</dl>",
+        escape(&summary.name),
+        facts.iter().map(fact).collect::<String>()
+    )
+}
+
+fn failures(summary: &SweepSummary) -> String {
+    let all: Vec<_> = summary
+        .cells
+        .iter()
+        .flat_map(|cell| cell.failed.iter().map(|why| (cell.label.as_str(), why)))
+        .collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        format!("<section id=\"failed\"><h2>Failed</h2><details><summary>{} failed</summary>", all.len());
+    for (label, why) in all.iter().take(SHOWN) {
+        text.push_str(&format!("<h3>{}</h3><pre>{}</pre>", escape(label), escape(why)));
+    }
+    text + "</details></section>"
+}

@@ -1,0 +1,286 @@
+//! What came out: for each cell the mean of every figure over seeds, with its confidence interval.
+
+use std::collections::BTreeMap;
+
+use pathweave_results::{Better, Estimate, Figure, Frame, Quantity, Series, Summary, figures};
+use serde::Serialize;
+
+use crate::sweep::ENGINE;
+use crate::sweep::best::{Best, best};
+use crate::sweep::cells::{Axis, AxisKind};
+use crate::sweep::plan::Plan;
+use crate::sweep::record::{Record, digest};
+
+/// Marks a `summary.json` as that of a sweep.
+pub(crate) const SCHEMA: &str = "pathweave.sweep";
+const SCHEMA_VERSION: u32 = 1;
+
+/// How a run went.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It ended, whatever became of its flows.
+    Finished(Record),
+    /// It could not run to an end; why, for people.
+    Failed(String),
+}
+
+/// The figures of a sweep: `summary.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct SweepSummary {
+    /// "pathweave.sweep".
+    pub schema: &'static str,
+    /// Rises when a field is renamed, removed or changes meaning.
+    pub schema_version: u32,
+    /// Name of the sweep.
+    pub name: String,
+    /// Version of the engine.
+    pub engine: &'static str,
+    /// Digest of the dataset: of every run's key and digest, in order of the keys. It does not depend on the order in
+    /// which runs were made, nor on where.
+    pub digest: String,
+    /// Runs are missing: it was interrupted.
+    pub partial: bool,
+    /// Runs in all, equal ones counted once.
+    pub runs: usize,
+    /// Runs that ended.
+    pub finished_runs: usize,
+    /// Runs that could not run to an end.
+    pub failed_runs: usize,
+    /// Runs that ended with flows that did not finish.
+    pub open_runs: usize,
+    /// Seeds of each cell.
+    pub seeds: Vec<u64>,
+    /// What is varied.
+    pub axes: Vec<Axis>,
+    /// Figures of cells: name, label, and how they are shown.
+    pub metrics: Vec<Metric>,
+    /// The cells, in order of the file.
+    pub cells: Vec<CellSummary>,
+    /// Which value of the compared axis is best, for each figure and each setting of the other axes.
+    pub best: Vec<Best>,
+    #[serde(skip)]
+    outcomes: BTreeMap<usize, Outcome>,
+}
+
+/// What a figure is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Metric {
+    /// Its name in `metrics` of cells.
+    pub name: String,
+    /// For people.
+    pub label: &'static str,
+    /// How it is shown.
+    pub quantity: Quantity,
+    /// Which of two is better.
+    pub better: Better,
+}
+
+/// A cell.
+#[derive(Clone, Debug, Serialize)]
+pub struct CellSummary {
+    /// For people.
+    pub label: String,
+    /// For each axis the number of its value.
+    pub at: Vec<usize>,
+    /// Keys of its runs, by seed.
+    pub runs: Vec<String>,
+    /// Seeds whose runs ended; the others failed or have not been made.
+    pub finished_seeds: Vec<u64>,
+    /// Flows that did not finish, over all seeds.
+    pub open_flows: u64,
+    /// Why seeds, or the cell, failed.
+    pub failed: Vec<String>,
+    /// Figures by name. Those that no seed has are left out.
+    pub metrics: BTreeMap<String, Figures>,
+}
+
+/// A figure over the seeds of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figures {
+    /// Mean and half width of its 95 % confidence interval.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Figures {
+    fn from_values(values: &[f64]) -> Option<Self> {
+        let estimate = Estimate::from_values(values)?;
+        let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+        Some(Figures { estimate, min, max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max) })
+    }
+}
+
+impl SweepSummary {
+    /// Of what has become of the runs of `plan`, by number. Runs that are not there have not been made.
+    pub fn from_outcomes(plan: &Plan, outcomes: BTreeMap<usize, Outcome>) -> Self {
+        let metrics: Vec<Metric> =
+            figures(&Summary::from_run(&Default::default())).into_iter().map(metric).collect();
+        let cells: Vec<CellSummary> =
+            (0..plan.cells.len()).map(|cell| summarise(plan, cell, &outcomes)).collect();
+        let by_seed = |cell: usize, name: &str| {
+            let runs = plan.runs_of[cell].as_deref().unwrap_or_default();
+            let value = |run: &usize| match outcomes.get(run)? {
+                Outcome::Finished(record) => record.metrics.get(name).copied(),
+                Outcome::Failed(_) => None,
+            };
+            runs.iter().map(value).collect()
+        };
+        let count = |of: fn(&Outcome) -> bool| outcomes.values().filter(|outcome| of(outcome)).count();
+        SweepSummary {
+            schema: SCHEMA,
+            schema_version: SCHEMA_VERSION,
+            name: plan.name.clone(),
+            engine: ENGINE,
+            digest: dataset_digest(plan, &outcomes),
+            partial: outcomes.len() < plan.runs.len(),
+            runs: plan.runs.len(),
+            finished_runs: count(|outcome| matches!(outcome, Outcome::Finished(_))),
+            failed_runs: count(|outcome| matches!(outcome, Outcome::Failed(_))),
+            open_runs: count(|outcome| matches!(outcome, Outcome::Finished(record) if record.open_flows > 0)),
+            seeds: plan.seeds.clone(),
+            axes: plan.axes.clone(),
+            best: best(plan, &metrics, by_seed),
+            metrics,
+            cells,
+            outcomes,
+        }
+    }
+
+    /// Something did not go as it should: a cell failed, or flows did not finish.
+    pub fn has_trouble(&self) -> bool {
+        self.failed_runs > 0 || self.open_runs > 0 || self.cells.iter().any(|cell| !cell.failed.is_empty())
+    }
+
+    /// A row a run and cell: settings, seed, digest and figures.
+    pub(crate) fn runs_frame(&self, plan: &Plan) -> Frame {
+        let mut rows = Vec::new();
+        for (cell, runs) in plan.runs_of.iter().enumerate() {
+            let runs = runs.iter().flatten();
+            rows.extend(runs.zip(&plan.seeds).map(|(&run, &seed)| (cell, run, seed)));
+        }
+        let record = |run: usize| match self.outcomes.get(&run) {
+            Some(Outcome::Finished(record)) => Some(record),
+            _ => None,
+        };
+        let mut frame = Frame::default();
+        frame.add(
+            "run",
+            Series::Text(rows.iter().map(|&(_, run, _)| Some(plan.runs[run].key.clone())).collect()),
+        );
+        frame.add("cell", Series::Whole(rows.iter().map(|&(cell, ..)| Some(cell as u64)).collect()));
+        self.add_settings(&mut frame, &rows.iter().map(|&(cell, ..)| cell).collect::<Vec<_>>());
+        frame.add("seed", Series::Whole(rows.iter().map(|&(.., seed)| Some(seed)).collect()));
+        let text = |of: fn(&Record) -> String| rows.iter().map(|&(_, run, _)| record(run).map(of)).collect();
+        frame.add("digest", Series::Text(text(|record| record.digest.clone())));
+        frame.add("ended", Series::Text(text(|record| record.ended.clone())));
+        let open = rows.iter().map(|&(_, run, _)| record(run).map(|record| record.open_flows)).collect();
+        frame.add("open_flows", Series::Whole(open));
+        let why = rows.iter().map(|&(_, run, _)| match self.outcomes.get(&run) {
+            Some(Outcome::Failed(why)) => Some(why.clone()),
+            _ => None,
+        });
+        frame.add("failed", Series::Text(why.collect()));
+        for metric in &self.metrics {
+            let of = |&(_, run, _): &(usize, usize, u64)| record(run)?.metrics.get(&metric.name).copied();
+            frame.add(&metric.name, Series::Real(rows.iter().map(of).collect()));
+        }
+        frame
+    }
+
+    /// A row a cell and figure.
+    pub(crate) fn frame(&self) -> Frame {
+        let mut rows = Vec::new();
+        for (number, cell) in self.cells.iter().enumerate() {
+            let of = |metric: &Metric| Some((number, metric.name.clone(), *cell.metrics.get(&metric.name)?));
+            rows.extend(self.metrics.iter().filter_map(of));
+        }
+        let mut frame = Frame::default();
+        frame.add("cell", Series::Whole(rows.iter().map(|(cell, ..)| Some(*cell as u64)).collect()));
+        self.add_settings(&mut frame, &rows.iter().map(|(cell, ..)| *cell).collect::<Vec<_>>());
+        frame.add("metric", Series::Text(rows.iter().map(|(_, name, _)| Some(name.clone())).collect()));
+        let mut add = |name: &str, of: fn(&Figures) -> Option<f64>| {
+            frame.add(name, Series::Real(rows.iter().map(|(.., figures)| of(figures)).collect()));
+        };
+        add("mean", |f| Some(f.estimate.mean));
+        add("ci95", |f| f.estimate.ci95);
+        add("min", |f| Some(f.min));
+        add("max", |f| Some(f.max));
+        let n = rows.iter().map(|(.., figures)| Some(figures.estimate.n as u64)).collect();
+        frame.add("runs", Series::Whole(n));
+        frame
+    }
+
+    /// A column an axis: the cell's value as text. Numbers without a unit stay numbers.
+    fn add_settings(&self, frame: &mut Frame, cells: &[usize]) {
+        for (a, axis) in self.axes.iter().enumerate() {
+            let at = |&cell: &usize| self.cells[cell].at[a];
+            match &axis.numbers {
+                Some(numbers) if axis.quantity == Quantity::Plain && axis.kind != AxisKind::List => {
+                    frame.add(
+                        &axis.key,
+                        Series::Real(cells.iter().map(|cell| Some(numbers[at(cell)])).collect()),
+                    );
+                }
+                _ => {
+                    let text = |cell| Some(axis.values[at(cell)].clone());
+                    frame.add(&axis.key, Series::Text(cells.iter().map(text).collect()));
+                }
+            }
+        }
+    }
+}
+
+fn metric(figure: Figure) -> Metric {
+    Metric { name: figure.name, label: figure.label, quantity: figure.quantity, better: figure.better }
+}
+
+fn summarise(plan: &Plan, cell: usize, outcomes: &BTreeMap<usize, Outcome>) -> CellSummary {
+    let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let (mut open_flows, mut failed, mut finished_seeds) = (0, Vec::new(), Vec::new());
+    let runs = plan.runs_of[cell].as_deref().unwrap_or_default();
+    if let Err(why) = &plan.runs_of[cell] {
+        failed.push(why.clone());
+    }
+    for (&run, &seed) in runs.iter().zip(&plan.seeds) {
+        match outcomes.get(&run) {
+            Some(Outcome::Finished(record)) => {
+                open_flows += record.open_flows;
+                finished_seeds.push(seed);
+                for (name, &value) in &record.metrics {
+                    values.entry(name.clone()).or_default().push(value);
+                }
+            }
+            Some(Outcome::Failed(why)) => failed.push(format!("seed {seed}: {why}")),
+            None => {}
+        }
+    }
+    CellSummary {
+        label: plan.cells[cell].label.clone(),
+        at: plan.cells[cell].at.clone(),
+        runs: runs.iter().map(|&run| plan.runs[run].key.clone()).collect(),
+        finished_seeds,
+        open_flows,
+        failed,
+        metrics: values
+            .into_iter()
+            .filter_map(|(name, values)| Some((name, Figures::from_values(&values)?)))
+            .collect(),
+    }
+}
+
+fn dataset_digest(plan: &Plan, outcomes: &BTreeMap<usize, Outcome>) -> String {
+    let line = |(&run, outcome): (&usize, &Outcome)| {
+        let digest = match outcome {
+            Outcome::Finished(record) => record.digest.as_str(),
+            Outcome::Failed(_) => "failed",
+        };
+        format!("{} {digest}\n", plan.runs[run].key)
+    };
+    let mut lines: Vec<String> = outcomes.iter().map(line).collect();
+    lines.sort();
+    digest(&lines.concat())
+}

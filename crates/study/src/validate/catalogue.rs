@@ -1,0 +1,315 @@
+//! Where cases are found: in the program, or in a folder.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use include_dir::{Dir, File, include_dir};
+use pathweave_scenario::{Changes, Loaded, read_text_file};
+use toml::Table;
+
+use crate::validate::error::{ValidateError, in_file, unknown};
+use crate::validate::figures::RANKS;
+use crate::validate::law::Law;
+use crate::validate::model::{CaseFile, Peer, Stat};
+
+static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/validation");
+
+/// Longest file of the catalogue, bytes.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+
+const PEERS: &str = "peers.toml";
+const CASES: &str = "cases";
+/// What cases are beside that compare flows with packets; by it they are asked for.
+pub const PACKETS: &str = "packets";
+/// What cases are beside that compare several NIC ports with one.
+pub const ONE_PORT: &str = "one port";
+const SCENARIOS: &str = "scenarios";
+
+/// The cases there are.
+#[derive(Clone, Debug)]
+pub struct Catalogue {
+    peers: BTreeMap<String, Peer>,
+    cases: Vec<Case>,
+}
+
+/// A case with the text of its scenario.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Name of its file.
+    pub name: String,
+    /// What the file says.
+    pub file: CaseFile,
+    /// The text of its scenario.
+    text: String,
+    /// The file that has it, for errors.
+    source: String,
+    /// Folder to which files of the scenario are relative.
+    base_dir: PathBuf,
+}
+
+impl Catalogue {
+    /// The cases that are part of the program. Some can be run only once the files that their scenarios name are somewhere
+    /// ([`Catalogue::lay_out`]).
+    ///
+    /// # Errors
+    /// If they contradict themselves, which a test excludes.
+    pub fn embedded() -> Result<Self, ValidateError> {
+        let mut files = BTreeMap::new();
+        for folder in ["", CASES, SCENARIOS] {
+            let dir = if folder.is_empty() { Some(&EMBEDDED) } else { EMBEDDED.get_dir(folder) };
+            for file in dir.into_iter().flat_map(Dir::files) {
+                if let Some(text) = file.contents_utf8() {
+                    files.insert(file.path().to_string_lossy().into_owned(), text.to_owned());
+                }
+            }
+        }
+        Self::new("validation", &files, Path::new(""))
+    }
+
+    /// Writes the files that scenarios of the program's own cases name into `folder`, which is made, and has the cases find them there.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn lay_out(&mut self, folder: &Path) -> Result<(), ValidateError> {
+        let others = |file: &&File<'_>| file.path().extension().is_some_and(|extension| extension != "toml");
+        for file in EMBEDDED.get_dir(SCENARIOS).into_iter().flat_map(Dir::files).filter(others) {
+            let path = folder.join(file.path().file_name().unwrap_or_default());
+            let written =
+                std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, file.contents()));
+            written.map_err(|why| in_file(path.display().to_string(), why.to_string()))?;
+        }
+        self.cases.iter_mut().for_each(|case| folder.clone_into(&mut case.base_dir));
+        Ok(())
+    }
+
+    /// The cases of a folder: its `peers.toml`, `cases/*.toml` and `scenarios/*.toml`.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is wrong.
+    pub fn read(folder: &Path) -> Result<Self, ValidateError> {
+        let mut files = BTreeMap::new();
+        let mut add = |path: &Path, name: String| {
+            let text = read_text_file(path, MAX_FILE_BYTES);
+            files.insert(name, text.map_err(|message| in_file(path.display().to_string(), message))?);
+            Ok::<_, ValidateError>(())
+        };
+        add(&folder.join(PEERS), PEERS.to_owned())?;
+        for part in [CASES, SCENARIOS] {
+            let path = folder.join(part);
+            let failed = |why: std::io::Error| in_file(path.display().to_string(), why.to_string());
+            for entry in std::fs::read_dir(&path).map_err(failed)? {
+                let file = entry.map_err(failed)?.path();
+                if let Some(name) = file.file_name().filter(|_| file.extension().is_some_and(|e| e == "toml"))
+                {
+                    add(&file, format!("{part}/{}", name.to_string_lossy()))?;
+                }
+            }
+        }
+        Self::new(&folder.display().to_string(), &files, &folder.join(SCENARIOS))
+    }
+
+    fn new(root: &str, files: &BTreeMap<String, String>, base_dir: &Path) -> Result<Self, ValidateError> {
+        let peers: BTreeMap<String, Peer> = match files.get(PEERS) {
+            Some(text) => parse(&format!("{root}/{PEERS}"), text)?,
+            None => BTreeMap::new(),
+        };
+        let mut cases = Vec::new();
+        for (path, text) in files {
+            let Some(name) = path.strip_prefix("cases/").and_then(|name| name.strip_suffix(".toml")) else {
+                continue;
+            };
+            let place = format!("{root}/{path}");
+            let file: CaseFile = parse(&place, text)?;
+            check(&file, &peers).map_err(|message| in_file(place.clone(), message))?;
+            let texts =
+                files.iter().filter_map(|(path, text)| Some((path.strip_prefix("scenarios/")?, text)));
+            let scenario = texts.clone().find(|(name, _)| *name == file.scenario);
+            let Some((scenario_file, text)) = scenario else {
+                let why = unknown("scenario", &file.scenario, texts.map(|(name, _)| name));
+                return Err(in_file(place, why.to_string()));
+            };
+            cases.push(Case {
+                name: name.to_owned(),
+                file,
+                text: text.clone(),
+                source: format!("{root}/{SCENARIOS}/{scenario_file}"),
+                base_dir: base_dir.to_owned(),
+            });
+        }
+        // Laws first: where they do not hold, the rest says little.
+        cases.sort_by_key(|case| {
+            (case.peer().map(str::to_owned), case.file.packets.is_some(), case.name.clone())
+        });
+        Ok(Catalogue { peers, cases })
+    }
+
+    /// The cases: laws first, then by peer, then by name.
+    pub fn cases(&self) -> &[Case] {
+        &self.cases
+    }
+
+    /// The peers by name.
+    pub fn peers(&self) -> &BTreeMap<String, Peer> {
+        &self.peers
+    }
+
+    /// What is asked for by names of cases or of peers; all if nothing is named. With `quick` only what is part of it.
+    ///
+    /// # Errors
+    /// If a name is neither.
+    pub fn select(&self, names: &[String], quick: bool) -> Result<Vec<&Case>, ValidateError> {
+        let known = || {
+            self.cases
+                .iter()
+                .map(|case| case.name.as_str())
+                .chain(self.peers.keys().map(String::as_str))
+                .chain([PACKETS])
+        };
+        // `law-planes` stands for all cases that begin with it.
+        let begins =
+            |case: &str, name: &str| case.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+        let is_known = |name: &str| known().any(|known| known == name || begins(known, name));
+        if let Some(name) = names.iter().find(|name| !is_known(name)) {
+            return Err(unknown("case or peer", name, known()));
+        }
+        let is = |case: &Case, name: &String| {
+            let group = case.peer().or(case.file.packets.is_some().then_some(PACKETS));
+            case.name == *name || begins(&case.name, name) || group == Some(name.as_str())
+        };
+        let wanted = |case: &&Case| names.is_empty() || names.iter().any(|name| is(case, name));
+        Ok(self.cases.iter().filter(wanted).filter(|case| !quick || case.file.quick).collect())
+    }
+}
+
+impl Case {
+    /// The peer that is compared with; `None` if it is a law.
+    pub fn peer(&self) -> Option<&str> {
+        self.file.theirs.as_ref().map(|theirs| theirs.peer.as_str())
+    }
+
+    /// What it is compared with, for people.
+    pub fn beside(&self) -> &str {
+        match (&self.file.theirs, &self.file.law) {
+            (Some(theirs), _) => &theirs.peer,
+            (None, Some(law)) => law.name(),
+            (None, None) if self.file.one_port.is_some() => ONE_PORT,
+            (None, None) => PACKETS,
+        }
+    }
+
+    /// The scenario with one of the case's seeds: with the case's scheme, whose fields the case may set like others, and `more` on
+    /// top.
+    ///
+    /// # Errors
+    /// If the scenario is wrong.
+    pub fn load(&self, seed: u64, more: &Table) -> Result<Loaded, ValidateError> {
+        self.load_under(self.schemes().first().unwrap_or(&self.file.scheme), seed, more)
+    }
+
+    /// The schemes of a case that compares under several.
+    pub fn schemes(&self) -> &[String] {
+        match (&self.file.packets, &self.file.one_port) {
+            (Some(packets), _) => &packets.schemes,
+            (None, Some(one)) => &one.schemes,
+            (None, None) => &[],
+        }
+    }
+
+    /// The same with a scheme that the case does not name.
+    pub(crate) fn load_under(&self, scheme: &str, seed: u64, more: &Table) -> Result<Loaded, ValidateError> {
+        let fields = self.file.set.iter().chain(more).map(|(key, value)| format!("{key}={value}"));
+        let set = [format!("scheme={scheme}")].into_iter().chain(fields).collect();
+        let changes = Changes { set, seed: Some(seed), ..Changes::default() };
+        Loaded::parse(&self.text, &self.source, self.base_dir.clone(), &changes)
+            .map_err(|findings| ValidateError::Scenario { case: self.name.clone(), findings })
+    }
+}
+
+/// Loads the scenario of each case, with `experiments` as each of these has it: what is wrong is known before anything runs.
+///
+/// # Errors
+/// If a scenario is wrong.
+pub fn load_all(cases: &[&Case], experiments: bool) -> Result<(), ValidateError> {
+    let nothing = Table::new();
+    for case in cases {
+        let of_experiments = case.file.experiment.iter().filter(|_| experiments);
+        for more in [&nothing].into_iter().chain(of_experiments.map(|experiment| &experiment.set)) {
+            case.load(1, more)?;
+        }
+    }
+    Ok(())
+}
+
+fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, ValidateError> {
+    toml::from_str(text).map_err(|why| in_file(file, why.to_string().trim_end()))
+}
+
+/// What types cannot say of a case.
+fn check(file: &CaseFile, peers: &BTreeMap<String, Peer>) -> Result<(), String> {
+    let references = [
+        ("theirs", file.theirs.is_some()),
+        ("law", file.law.is_some()),
+        ("packets", file.packets.is_some()),
+        ("one_port", file.one_port.is_some()),
+    ];
+    let given: Vec<&str> = references.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+    match given[..] {
+        [_] => {}
+        [] => return Err("has none of `theirs`, `law`, `packets` and `one_port`; give one".to_owned()),
+        [a, b, ..] => return Err(format!("has both `{a}` and `{b}`; give one")),
+    }
+    let schemes = file.packets.as_ref().map(|packets| ("packets", &packets.schemes));
+    let schemes = schemes.or(file.one_port.as_ref().map(|one| ("one_port", &one.schemes)));
+    match (schemes, file.scheme.is_empty()) {
+        (Some((table, schemes)), true) if schemes.is_empty() => {
+            return Err(format!("{table}.schemes is empty: give a scheme or more"));
+        }
+        (Some((table, _)), false) => {
+            return Err(format!("has both `scheme` and `{table}`, whose `schemes` says it; give one"));
+        }
+        (None, true) => return Err("has no `scheme`".to_owned()),
+        _ => {}
+    }
+    file.law.as_ref().map_or(Ok(()), Law::check)?;
+    for stat in Stat::ALL {
+        let bands = file.experiment.iter().map(|experiment| &experiment.band).chain([&file.band]);
+        for band in bands.filter_map(|bands| bands.of(stat)) {
+            if !(band.low > 0.0 && band.low < band.high && band.high.is_finite()) {
+                let [low, high] = <[f64; 2]>::from(band);
+                let key = stat.name().to_lowercase();
+                return Err(format!(
+                    "band.{key} = [{low}, {high}]: expected two ratios above 0, the smaller one first"
+                ));
+            }
+        }
+    }
+    let Some(theirs) = &file.theirs else { return Ok(()) };
+    if !peers.contains_key(&theirs.peer) {
+        return Err(format!(
+            "theirs.peer: {}",
+            unknown("peer", &theirs.peer, peers.keys().map(String::as_str))
+        ));
+    }
+    let curve = &theirs.curve_us;
+    if curve.len() != RANKS {
+        return Err(format!(
+            "theirs.curve_us has {} values; expected {RANKS}: the smallest, percentiles 1 to 99, the largest",
+            curve.len()
+        ));
+    }
+    if !curve.iter().all(|us| us.is_finite() && *us > 0.0) || !curve.is_sorted() {
+        return Err("theirs.curve_us: expected times above 0, the smaller ones first".to_owned());
+    }
+    if !(theirs.mean_us >= curve[0] && theirs.mean_us <= curve[RANKS - 1]) {
+        let mean = theirs.mean_us;
+        return Err(format!("theirs.mean_us = {mean}: expected a value between the ends of theirs.curve_us"));
+    }
+    for stat in Stat::ALL {
+        let wide = file.band.of(stat).is_some_and(|band| !band.within(stat.usual_band()));
+        if wide && !file.cause.iter().any(|cause| cause.figures.contains(&stat)) {
+            let key = stat.name().to_lowercase();
+            return Err(format!("band.{key} is wider than usual, and no `cause` names \"{key}\": say why"));
+        }
+    }
+    Ok(())
+}

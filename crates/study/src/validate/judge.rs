@@ -1,0 +1,141 @@
+//! Whether figures of ours are those of a peer or of a law.
+
+use pathweave_results::RunResult;
+use serde::Serialize;
+
+use crate::validate::catalogue::Case;
+use crate::validate::figures::Figures;
+use crate::validate::model::{Band, Bands, Stat};
+
+/// A figure of ours beside the same of a peer or a law.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Which figure.
+    pub figure: String,
+    /// Its unit: "us", "B".
+    pub unit: &'static str,
+    /// Here.
+    pub ours: f64,
+    /// There.
+    pub theirs: f64,
+    /// The former over the latter.
+    pub ratio: f64,
+    /// What the ratio may be; `None` if it is only shown.
+    pub band: Option<Band>,
+    /// Whether it is that.
+    pub holds: bool,
+}
+
+impl Row {
+    pub(crate) fn new(figure: &str, unit: &'static str, ours: f64, theirs: f64, band: Option<Band>) -> Self {
+        let ratio = ours / theirs;
+        let holds = band.is_none_or(|band| band.holds(ratio));
+        Row { figure: figure.to_owned(), unit, ours, theirs, ratio, band, holds }
+    }
+}
+
+/// The runs of a case, or of an experiment of it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Trial {
+    /// What the experiment changes, or the scheme beside packets; `None`: the case itself.
+    pub title: Option<String>,
+    /// The figures.
+    pub rows: Vec<Row>,
+    /// Why there are none.
+    pub wrong: Option<String>,
+    /// CPU time of our runs, seconds.
+    pub cpu_s: f64,
+    /// Completion times of ours, microseconds.
+    pub ours: Option<Figures>,
+    /// Why flows say of themselves that they are outside of the model, beside packets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<String>,
+}
+
+impl Trial {
+    /// Every figure is in its band.
+    pub fn holds(&self) -> bool {
+        self.wrong.is_none() && self.rows.iter().all(|row| row.holds)
+    }
+
+    pub(crate) fn headroom(&mut self, law: f64, ours: f64) {
+        self.rows.push(Row::new("least headroom", "B", ours, law, Some(Band::EXACT)));
+    }
+}
+
+/// What came of a case.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Name of the case.
+    pub case: String,
+    /// What it was compared with: a peer, or the name of a law.
+    pub beside: String,
+    /// Every figure of it and of its experiments is in its band.
+    pub holds: bool,
+    /// CPU time of the peer over ours.
+    pub cpu_ratio: Option<f64>,
+    /// The case itself, then its experiments.
+    pub trials: Vec<Trial>,
+}
+
+impl Outcome {
+    pub(crate) fn new(case: &Case, trials: Vec<Trial>) -> Self {
+        let theirs = case.file.theirs.as_ref().map(|theirs| theirs.cpu_s);
+        let ours = trials.first().map_or(0.0, |trial| trial.cpu_s);
+        Outcome {
+            case: case.name.clone(),
+            beside: case.beside().to_owned(),
+            holds: trials.iter().all(Trial::holds),
+            cpu_ratio: theirs.filter(|_| ours > 0.0).map(|theirs| theirs / ours),
+            trials,
+        }
+    }
+
+    /// The figures of the case itself.
+    pub fn rows(&self) -> &[Row] {
+        self.trials.first().map_or(&[], |trial| &trial.rows)
+    }
+}
+
+/// Fills `trial` with what `ours` is beside the case's peer or law. Without `bands` figures are shown and not judged.
+pub(crate) fn judge(
+    case: &Case,
+    bands: &Option<Bands>,
+    runs: &[RunResult],
+    ours: Figures,
+    trial: &mut Trial,
+) {
+    if let Some(theirs) = &case.file.theirs {
+        let theirs = Figures::of_peer(theirs);
+        for stat in Stat::ALL {
+            let band = bands.map(|bands| bands.of(stat).unwrap_or_else(|| stat.usual_band()));
+            trial.rows.push(Row::new(stat.name(), "us", ours.stat(stat), theirs.stat(stat), band));
+        }
+    }
+    if let Some(law) = &case.file.law {
+        for one in law.compare(runs, &ours) {
+            let band = bands.map(|bands| bands.of(one.stat).unwrap_or(Band::EXACT));
+            trial.rows.push(Row::new(one.what, one.unit, one.ours, one.law, band));
+        }
+        if trial.rows.is_empty() {
+            trial.wrong = Some("the run has nothing that the law is about".to_owned());
+        }
+    }
+    trial.ours = Some(ours);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_outside_of_its_band_does_not_hold() {
+        let usual = Some(Stat::Mean.usual_band());
+        assert!(Row::new("mean", "us", 10.4, 10.0, usual).holds);
+        assert!(!Row::new("mean", "us", 10.6, 10.0, usual).holds);
+        assert!(!Row::new("mean", "us", 9.4, 10.0, usual).holds);
+        assert!(Row::new("mean", "us", 99.0, 10.0, None).holds);
+        // Nothing is no figure.
+        assert!(!Row::new("mean", "us", f64::NAN, 10.0, usual).holds);
+    }
+}

@@ -1,0 +1,428 @@
+//! Laws that are exact: what a run must show, from arithmetic alone.
+//!
+//! Each has the few numbers it needs in the case's file. Nothing here asks the simulator's own code for times.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use pathweave_results::{FlowRecord, RunResult};
+use serde::Deserialize;
+
+use crate::validate::figures::Figures;
+use crate::validate::model::Stat;
+
+/// Most of what is counted: links, packets, senders, ranks, ports. Two of them multiplied are a number of 32 bits.
+const MOST_COUNT: u32 = 65_535;
+/// Least and most of bytes and of Gb/s. Within, no time is lost to rounding.
+const LEAST_SIZE: f64 = 1e-6;
+const MOST_SIZE: f64 = 1e9;
+/// Service times up to which [`md1_waits_at_most`] is good.
+const SUM_IS_GOOD: f64 = 15.0;
+
+/// A link as arithmetic sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Gigabits per second.
+    pub rate_gbps: f64,
+    /// One way, nanoseconds.
+    pub delay_ns: f64,
+}
+
+impl Link {
+    fn serialisation_us(self, bytes: f64) -> f64 {
+        bytes * 8.0 / self.rate_gbps * 1e-3
+    }
+
+    fn delay_us(self) -> f64 {
+        self.delay_ns * 1e-3
+    }
+}
+
+/// A law and its numbers. Bytes of a packet are all that a link spends time on: payload, headers, gap.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Law {
+    /// Messages of one packet each wait in one queue, and those of a sender leave in the order posted: Lindley's recursion over the
+    /// times at which the run posted them gives every completion.
+    Lindley {
+        /// The links of the path, all alike; the first is the queue's.
+        link: Link,
+        /// Links of the path.
+        links: u32,
+        /// Bytes of a packet on a link.
+        packet_bytes: f64,
+    },
+    /// The same where messages arrive at random (M/D/1): the formula of Pollaczek and Khinchine for the mean, Erlang's sum for the
+    /// distribution.
+    Md1 {
+        /// The links of the path, all alike; the first is the queue's.
+        link: Link,
+        /// Links of the path.
+        links: u32,
+        /// Bytes of a packet on a link.
+        packet_bytes: f64,
+        /// Share of the time for which the link is busy.
+        load: f64,
+    },
+    /// A message alone on its path: all its packets over the first link, and the last one over each further one.
+    Alone {
+        /// The links of the path, all alike.
+        link: Link,
+        /// Links of the path.
+        links: u32,
+        /// Packets of the message, all full.
+        packets: u32,
+        /// Bytes of a packet on a link.
+        packet_bytes: f64,
+    },
+    /// Senders at one switch send to one receiver at once: the receiver's link is busy without a break from the first packet on.
+    Incast {
+        /// The links, all alike.
+        link: Link,
+        /// Senders.
+        senders: u32,
+        /// Packets of each, all full.
+        packets: u32,
+        /// Bytes of a packet on a link.
+        packet_bytes: f64,
+    },
+    /// A ring all-reduce at one switch: 2 (ranks - 1) steps, each of which is a block alone on its path. From the second step on a
+    /// rank first acknowledges the block that has just come.
+    Ring {
+        /// The links, all alike.
+        link: Link,
+        /// Ranks of the ring.
+        ranks: u32,
+        /// Packets of a block, all full.
+        packets: u32,
+        /// Bytes of a packet on a link.
+        packet_bytes: f64,
+        /// Bytes of an acknowledgement on a link; there is one a block.
+        ack_bytes: f64,
+    },
+    /// The least headroom without loss: what a sender at full rate sends until a pause frame stops it. The headrooms of a switch's
+    /// ports are one reserve of its buffer, which the one sender may fill. The run is repeated with other reserves until two
+    /// that differ by a packet are found of which one loses packets and the other does not.
+    PfcHeadroom {
+        /// The link between sender and switch.
+        link: Link,
+        /// Bytes of a data packet on the link.
+        packet_bytes: f64,
+        /// Ports of the switch.
+        ports: u32,
+        /// Bytes of a pause frame on the link.
+        pause_bytes: f64,
+    },
+}
+
+/// The field that [`Law::PfcHeadroom`] varies.
+pub(crate) const HEADROOM: &str = "switch.pfc.headroom";
+
+/// A figure that a law gives, and the same of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Lawful {
+    pub(crate) what: &'static str,
+    pub(crate) stat: Stat,
+    pub(crate) unit: &'static str,
+    pub(crate) law: f64,
+    pub(crate) ours: f64,
+}
+
+impl Law {
+    /// What it says, for people.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Law::Lindley { .. } => "Lindley's recursion",
+            Law::Md1 { .. } => "M/D/1",
+            Law::Alone { .. } => "store and forward",
+            Law::Incast { .. } => "a busy link",
+            Law::Ring { .. } => "time of a ring",
+            Law::PfcHeadroom { .. } => "PFC headroom",
+        }
+    }
+
+    /// Whether its numbers are such that it says something.
+    ///
+    /// # Errors
+    /// The field, its value, and what is allowed.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let count = |field: &str, value: u32, least: u32| {
+            let good = (least..=MOST_COUNT).contains(&value);
+            refuse_unless(good, field, value, format!("expected a whole number from {least} to {MOST_COUNT}"))
+        };
+        let size = |field: &str, value: f64| {
+            let good = (LEAST_SIZE..=MOST_SIZE).contains(&value);
+            refuse_unless(
+                good,
+                field,
+                value,
+                format!("expected a number from {LEAST_SIZE:e} to {MOST_SIZE:e}"),
+            )
+        };
+        let link = |link: Link| {
+            size("link.rate_gbps", link.rate_gbps)?;
+            let (delay, good) = (link.delay_ns, (0.0..=MOST_SIZE).contains(&link.delay_ns));
+            refuse_unless(good, "link.delay_ns", delay, format!("expected a number from 0 to {MOST_SIZE:e}"))
+        };
+        match *self {
+            Law::Lindley { link: of, links, packet_bytes } => {
+                link(of).and(count("links", links, 1)).and(size("packet_bytes", packet_bytes))
+            }
+            Law::Md1 { link: of, links, packet_bytes, load } => {
+                link(of).and(count("links", links, 1)).and(size("packet_bytes", packet_bytes))?;
+                let good = load > 0.0 && load < 1.0;
+                refuse_unless(good, "load", load, "expected a number above 0 and below 1".to_owned())?;
+                let good = md1_waits_at_most(load, SUM_IS_GOOD) >= 0.99;
+                let allowed = format!(
+                    "expected less: P99 is beyond {SUM_IS_GOOD} service times, where the formula loses its digits"
+                );
+                refuse_unless(good, "load", load, allowed)
+            }
+            Law::Alone { link: of, links, packets, packet_bytes } => link(of)
+                .and(count("links", links, 1))
+                .and(count("packets", packets, 1))
+                .and(size("packet_bytes", packet_bytes)),
+            Law::Incast { link: of, senders, packets, packet_bytes } => link(of)
+                .and(count("senders", senders, 1))
+                .and(count("packets", packets, 1))
+                .and(size("packet_bytes", packet_bytes)),
+            Law::Ring { link: of, ranks, packets, packet_bytes, ack_bytes } => link(of)
+                .and(count("ranks", ranks, 2))
+                .and(count("packets", packets, 1))
+                .and(size("packet_bytes", packet_bytes))
+                .and(size("ack_bytes", ack_bytes)),
+            Law::PfcHeadroom { link: of, packet_bytes, ports, pause_bytes } => {
+                link(of)
+                    .and(size("packet_bytes", packet_bytes))
+                    .and(count("ports", ports, 1))
+                    .and(size("pause_bytes", pause_bytes))?;
+                let good = self.headroom().is_some_and(|(packets, _)| packets <= MOST_COUNT);
+                let allowed = format!(
+                    "expected a delay and a pause frame during which {MOST_COUNT} packets are sent at most"
+                );
+                refuse_unless(good, "link.delay_ns", of.delay_ns, allowed)
+            }
+        }
+    }
+
+    /// Figures by the law and of runs. Empty if there are none to compare, as where flows did not finish.
+    pub(crate) fn compare(&self, runs: &[RunResult], ours: &Figures) -> Vec<Lawful> {
+        let row =
+            |stat: Stat, law: f64| Lawful { what: stat.name(), stat, unit: "us", law, ours: ours.stat(stat) };
+        match *self {
+            Law::Lindley { link, links, packet_bytes } => {
+                let beyond = beyond_us(link, links, packet_bytes);
+                let service = link.serialisation_us(packet_bytes);
+                let times = runs.iter().flat_map(|run| lindley(&run.flows, service)).map(|us| us + beyond);
+                let Some(law) = Figures::from_values(times.collect()) else { return Vec::new() };
+                Stat::ALL.map(|stat| row(stat, law.stat(stat))).into()
+            }
+            Law::Md1 { link, links, packet_bytes, load } => {
+                let service = link.serialisation_us(packet_bytes);
+                let rest = service + beyond_us(link, links, packet_bytes);
+                let quantile = |share| rest + service * md1_quantile(load, share);
+                vec![
+                    row(Stat::Mean, rest + service * md1_mean(load)),
+                    row(Stat::P50, quantile(0.5)),
+                    row(Stat::P99, quantile(0.99)),
+                ]
+            }
+            Law::Alone { link, links, packets, packet_bytes } => {
+                vec![row(Stat::Max, alone_us(link, links, packets, packet_bytes))]
+            }
+            Law::Incast { link, senders, packets, packet_bytes } => {
+                vec![row(Stat::Max, alone_us(link, 2, senders * packets, packet_bytes))]
+            }
+            Law::Ring { link, ranks, packets, packet_bytes, ack_bytes } => {
+                let law = ring_us(link, ranks, packets, packet_bytes, ack_bytes);
+                let last = |run: &RunResult| run.flows.iter().filter_map(|flow| flow.finish_ps).max();
+                let Some(ours) = runs.iter().filter_map(last).max() else { return Vec::new() };
+                let ours = ours as f64 * 1e-6;
+                vec![Lawful { what: "all-reduce", stat: Stat::Max, unit: "us", law, ours }]
+            }
+            Law::PfcHeadroom { .. } => Vec::new(),
+        }
+    }
+
+    /// Packets of the least reserve, and bytes of it that are a port's, where that is the law.
+    pub(crate) fn headroom(&self) -> Option<(u32, f64)> {
+        let Law::PfcHeadroom { link, packet_bytes, ports, pause_bytes } = *self else { return None };
+        let open = link.serialisation_us(pause_bytes) + 2.0 * link.delay_us();
+        // The packet that a pause finds half sent leaves, too.
+        let packets = ((open / link.serialisation_us(packet_bytes)).floor() as u32).saturating_add(1);
+        Some((packets, f64::from(packets) * packet_bytes / f64::from(ports)))
+    }
+}
+
+fn refuse_unless(good: bool, field: &str, value: impl Display, allowed: String) -> Result<(), String> {
+    if good { Ok(()) } else { Err(format!("law.{field} = {value}: {allowed}")) }
+}
+
+/// From when the last bit has left the first link's queue to its arrival.
+fn beyond_us(link: Link, links: u32, packet_bytes: f64) -> f64 {
+    f64::from(links - 1) * link.serialisation_us(packet_bytes) + f64::from(links) * link.delay_us()
+}
+
+fn alone_us(link: Link, links: u32, packets: u32, packet_bytes: f64) -> f64 {
+    f64::from(packets) * link.serialisation_us(packet_bytes) + beyond_us(link, links, packet_bytes)
+}
+
+fn ring_us(link: Link, ranks: u32, packets: u32, packet_bytes: f64, ack_bytes: f64) -> f64 {
+    let steps = 2.0 * f64::from(ranks - 1);
+    steps * alone_us(link, 2, packets, packet_bytes) + (steps - 1.0) * link.serialisation_us(ack_bytes)
+}
+
+/// Time from post to departure of each message, by Lindley's recursion for each sender.
+fn lindley(flows: &[FlowRecord], service_us: f64) -> Vec<f64> {
+    let mut posted: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    for flow in flows {
+        posted.entry(flow.src_host).or_default().push(flow.start_ps);
+    }
+    let mut times = Vec::new();
+    for mut starts in posted.into_values() {
+        starts.sort_unstable();
+        let mut free = 0.0_f64;
+        for start in starts {
+            let start = start as f64 * 1e-6;
+            free = free.max(start) + service_us;
+            times.push(free - start);
+        }
+    }
+    times
+}
+
+/// Mean wait of an M/D/1 queue in service times (Pollaczek and Khinchine).
+fn md1_mean(load: f64) -> f64 {
+    load / (2.0 * (1.0 - load))
+}
+
+/// Probability that an arrival waits at most `t` service times (Erlang, 1909). Its terms alternate: good to ten digits up to about
+/// 15 service times.
+fn md1_waits_at_most(load: f64, t: f64) -> f64 {
+    let mut sum = 0.0;
+    for k in 0..=t.floor() as u32 {
+        let x = load * (f64::from(k) - t);
+        let mut term = (-x).exp();
+        for i in 1..=k {
+            term *= x / f64::from(i);
+        }
+        sum += term;
+    }
+    (1.0 - load) * sum
+}
+
+/// The wait that so large a share of arrivals does not exceed, in service times.
+fn md1_quantile(load: f64, share: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 64.0);
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        // Beyond where the sum is good the share is as good as one.
+        if middle > SUM_IS_GOOD || md1_waits_at_most(load, middle) >= share {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINK: Link = Link { rate_gbps: 8.0, delay_ns: 1_000.0 };
+
+    #[test]
+    fn lindley_by_hand() {
+        let flow =
+            |src_host, us: u64| FlowRecord { src_host, start_ps: us * 1_000_000, ..FlowRecord::default() };
+        // Service takes 2 us: the second waits 1 us, the third finds the link free; another sender has a link of its own.
+        let times = lindley(&[flow(0, 0), flow(0, 1), flow(0, 10), flow(1, 1)], 2.0);
+        assert_eq!(times, [2.0, 3.0, 2.0, 2.0]);
+    }
+
+    #[test]
+    fn md1_against_a_long_queue() {
+        // The formulas against a million arrivals at a queue in ten lines.
+        let (load, mut state, mut wait, mut waits) = (0.7, 1_u64, 0.0_f64, Vec::new());
+        for _ in 0..1_000_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let uniform = ((state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+            wait = (wait + 1.0 + uniform.ln() / load).max(0.0);
+            waits.push(wait);
+        }
+        let seen = Figures::from_values(waits).unwrap();
+        assert!((seen.mean / md1_mean(load) - 1.0).abs() < 0.02, "{} {}", seen.mean, md1_mean(load));
+        for (stat, share) in [(Stat::P50, 0.5), (Stat::P99, 0.99)] {
+            let ratio = seen.stat(stat) / md1_quantile(load, share);
+            assert!((ratio - 1.0).abs() < 0.03, "{} {ratio}", stat.name());
+        }
+        // Nobody waits with probability 1 - load.
+        assert!((md1_waits_at_most(load, 0.0) - 0.3).abs() < 1e-12);
+    }
+
+    /// Each number of each law beyond its ends.
+    #[test]
+    fn numbers_that_say_nothing_are_refused() {
+        let table = |kind: &str, rest: &str| {
+            format!("kind = \"{kind}\"\nlink = {{ rate_gbps = 100.0, delay_ns = 1000.0 }}\n{rest}")
+        };
+        let path = "links = 2\npacket_bytes = 1000.0\n";
+        for (text, fields) in [
+            (table("lindley", path), &["rate_gbps", "delay_ns", "links", "packet_bytes"][..]),
+            (table("md1", &format!("{path}load = 0.5\n")), &["rate_gbps", "links", "packet_bytes", "load"]),
+            (table("alone", &format!("{path}packets = 9\n")), &["links", "packets", "packet_bytes"]),
+            (table("incast", "senders = 2\npackets = 9\npacket_bytes = 1000.0\n"), &["senders", "packets"]),
+            (
+                table("ring", "ranks = 4\npackets = 9\npacket_bytes = 1000.0\nack_bytes = 84.0\n"),
+                &["ranks", "packets", "packet_bytes", "ack_bytes"],
+            ),
+            (
+                table("pfc-headroom", "packet_bytes = 1000.0\nports = 2\npause_bytes = 84.0\n"),
+                &["packet_bytes", "ports", "pause_bytes", "delay_ns"],
+            ),
+        ] {
+            let law = |text: &str| toml::from_str::<Law>(text).unwrap_or_else(|why| panic!("{text}{why}"));
+            assert_eq!(law(&text).check(), Ok(()), "{text}");
+            for field in fields {
+                let at = text.find(&format!("{field} = ")).expect(field) + field.len() + 3;
+                let end = at + text[at..].find([',', ' ', '\n']).expect("something follows");
+                let is_count = !text[at..end].contains('.');
+                let beyond = if is_count { &["0", "65536"][..] } else { &["-1.0", "1.1e9", "nan", "inf"] };
+                for value in beyond {
+                    let why =
+                        law(&format!("{}{value}{}", &text[..at], &text[end..])).check().expect_err(value);
+                    assert!(why.contains(&format!("{field} = ")) && why.contains("expected"), "{why}");
+                }
+            }
+        }
+        let ring = toml::from_str::<Law>(&table(
+            "ring",
+            "ranks = 1\npackets = 9\npacket_bytes = 1.0\nack_bytes = 1.0\n",
+        ));
+        assert_eq!(
+            ring.unwrap().check(),
+            Err("law.ranks = 1: expected a whole number from 2 to 65535".to_owned())
+        );
+        let md1 = |load| Law::Md1 { link: LINK, links: 1, packet_bytes: 1_000.0, load }.check();
+        assert_eq!(md1(1.0), Err("law.load = 1: expected a number above 0 and below 1".to_owned()));
+        assert!(md1(0.0).is_err() && md1(0.7).is_ok());
+        assert!(md1(0.95).unwrap_err().contains("beyond 15 service times"));
+        let slow = Link { rate_gbps: 8.0, delay_ns: 1e9 };
+        let headroom = Law::PfcHeadroom { link: slow, packet_bytes: 1e-6, ports: 2, pause_bytes: 84.0 };
+        assert!(headroom.check().unwrap_err().contains("65535 packets"));
+    }
+
+    #[test]
+    fn times_by_hand() {
+        // 1,000 bytes take 1 us.
+        assert_eq!(alone_us(LINK, 1, 1, 1_000.0), 2.0);
+        assert_eq!(alone_us(LINK, 3, 10, 1_000.0), 15.0);
+        // Two ranks: two steps of 13 us, an acknowledgement of 0.1 us between them.
+        assert!((ring_us(LINK, 2, 10, 1_000.0, 100.0) - 26.1).abs() < 1e-9);
+        let law = Law::PfcHeadroom { link: LINK, packet_bytes: 1_000.0, ports: 2, pause_bytes: 84.0 };
+        // The pause arrives 2.084 us after its cause as the bits see it: two whole packets and one begun.
+        assert_eq!(law.headroom(), Some((3, 1_500.0)));
+    }
+}

@@ -1,0 +1,176 @@
+//! Flows beside packets: a scenario with both, under each scheme of a case.
+
+use std::fmt::{self, Display, Formatter};
+
+use pathweave_results::{JobRecord, RunResult};
+use pathweave_scenario::Loaded;
+use toml::{Table, Value};
+
+use crate::validate::catalogue::{Case, PACKETS};
+use crate::validate::judge::{Outcome, Row, Trial};
+use crate::validate::model::{Band, Packets};
+use crate::validate::pair::{self, Side, mean_us};
+use crate::validate::run::Missed;
+
+/// The field that says which of the two runs.
+const FIDELITY: &str = "run.fidelity";
+/// Ratio of flows to packets that is allowed, unless flows say themselves that they are outside of the model.
+const BAND: Band = Band { low: 0.97, high: 1.03 };
+/// An error below which a mark was in vain.
+const CLOSE: f64 = 0.01;
+/// The rows of a trial.
+const TIME: &str = "time";
+const MEAN: &str = "mean";
+
+/// A trial for each scheme: the time of jobs, or until the last flow is over where there are none, and the mean completion time.
+pub(crate) fn trials(
+    case: &Case,
+    packets: &Packets,
+    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
+) -> Result<Vec<Trial>, Missed> {
+    packets.schemes.iter().map(|scheme| trial(case, scheme, make)).collect()
+}
+
+fn trial(
+    case: &Case,
+    scheme: &str,
+    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
+) -> Result<Trial, Missed> {
+    let side = |name, fidelity: &str| Side {
+        name,
+        set: Table::from_iter([(FIDELITY.to_owned(), Value::String(fidelity.to_owned()))]),
+    };
+    let sides = [side("flows", "flow"), side("packets", "packet")];
+    let (mut times, mut means) = ([0.0; 2], [0.0; 2]);
+    let mut trial = pair::run(case, scheme, &sides, make, |place, run| {
+        times[place] += time_us(run);
+        means[place] += mean_us(run);
+    })?;
+    if trial.wrong.is_some() {
+        return Ok(trial);
+    }
+    let band = trial.outside.is_empty().then_some(BAND);
+    trial.rows.push(Row::new(TIME, "us", times[0], times[1], band));
+    trial.rows.push(Row::new(MEAN, "us", means[0], means[1], None));
+    Ok(trial)
+}
+
+/// The mean time of jobs; without jobs, when the last flow is over.
+fn time_us(run: &RunResult) -> f64 {
+    let jobs: Vec<u64> = run.jobs.iter().filter_map(JobRecord::completion_ps).collect();
+    let last = || run.flows.iter().filter_map(|flow| flow.finish_ps).max().unwrap_or(0) as f64;
+    let ps = if jobs.is_empty() { last() } else { jobs.iter().sum::<u64>() as f64 / jobs.len() as f64 };
+    ps * 1e-6
+}
+
+/// Counts of runs, by what flows say of themselves beside packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Runs.
+    pub runs: usize,
+    /// Whose time is within 3 % and which do not say that they are outside.
+    pub inside: usize,
+    /// Whose time is not, without a word: what must not be.
+    pub wrong: usize,
+    /// Runs that say that they are outside.
+    pub outside: usize,
+    /// Of these, whose time is within 1 % all the same.
+    pub in_vain: usize,
+}
+
+impl Tally {
+    /// Of these outcomes.
+    pub fn of(outcomes: &[Outcome]) -> Self {
+        let mut tally = Tally::default();
+        for trial in outcomes.iter().filter(|outcome| outcome.beside == PACKETS).flat_map(|of| &of.trials) {
+            tally.runs += 1;
+            match (trial.outside.is_empty(), trial.holds()) {
+                (true, true) => tally.inside += 1,
+                (true, false) => tally.wrong += 1,
+                (false, _) => tally.outside += 1,
+            }
+            let close = error(trial, TIME).is_some_and(|error| error.abs() < CLOSE);
+            tally.in_vain += usize::from(!trial.outside.is_empty() && close);
+        }
+        tally
+    }
+}
+
+impl Display for Tally {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Tally { runs, inside, wrong, outside, in_vain } = self;
+        write!(
+            f,
+            "{runs} runs: {inside} within 3 %, {outside} marked as outside of the model ({in_vain} of them within 1 %), {wrong} \
+             neither"
+        )
+    }
+}
+
+/// The error of flows beside packets in a figure of a trial, as a ratio less 1.
+fn error(trial: &Trial, figure: &str) -> Option<f64> {
+    trial.rows.iter().find(|row| row.figure == figure).map(|row| row.ratio - 1.0)
+}
+
+/// A trial in a few characters: the error of the time, with a star where it is marked as outside.
+pub fn cell(trial: &Trial) -> String {
+    match error(trial, TIME) {
+        Some(time) => format!("{:+.1}{}", 100.0 * time, if trial.outside.is_empty() { "" } else { "*" }),
+        None => "failed".to_owned(),
+    }
+}
+
+/// The table of docs/flow-fidelity.md: a row a case, a column a scheme.
+pub fn markdown(cases: &[&Case], outcomes: &[Outcome]) -> String {
+    let of_packets = || outcomes.iter().filter(|outcome| outcome.beside == PACKETS);
+    let Some(first) = of_packets().next() else { return String::new() };
+    let schemes = || first.trials.iter().filter_map(|trial| trial.title.as_deref());
+    let heads: String = schemes().map(|scheme| format!(" `{scheme}` |")).collect();
+    let mut text = format!("| Job |{heads}\n|---|{}\n", "---|".repeat(schemes().count()));
+    for outcome in of_packets() {
+        let title = cases.iter().find(|case| case.name == outcome.case).map_or("", |case| &case.file.title);
+        let cells: String = outcome
+            .trials
+            .iter()
+            .map(|trial| {
+                let mean =
+                    error(trial, MEAN).map_or(String::new(), |mean| format!(" ({:+.1})", 100.0 * mean));
+                format!(" {}{mean} |", cell(trial))
+            })
+            .collect();
+        text.push_str(&format!("| {title} |{cells}\n"));
+    }
+    text + &format!("\n{}.\n", Tally::of(outcomes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(flows: f64, outside: bool) -> Trial {
+        let band = (!outside).then_some(BAND);
+        let rows = vec![Row::new(TIME, "us", flows, 100.0, band), Row::new(MEAN, "us", flows, 100.0, None)];
+        let outside = if outside { vec!["why".to_owned()] } else { Vec::new() };
+        Trial { title: Some("rps".to_owned()), rows, outside, ..Trial::default() }
+    }
+
+    /// A run is wrong that is off and does not say so, and no other.
+    #[test]
+    fn runs_are_counted_by_what_they_say_of_themselves() {
+        let trials = vec![trial(102.9, false), trial(96.0, false), trial(150.0, true), trial(100.5, true)];
+        let holds: Vec<bool> = trials.iter().map(Trial::holds).collect();
+        assert_eq!(holds, [true, false, true, true]);
+        let cells: Vec<String> = trials.iter().map(cell).collect();
+        assert_eq!(cells, ["+2.9", "-4.0", "+50.0*", "+0.5*"]);
+        let outcome = Outcome {
+            case: "flow-ring".to_owned(),
+            beside: PACKETS.to_owned(),
+            holds: false,
+            cpu_ratio: None,
+            trials,
+        };
+        let tally = Tally::of(std::slice::from_ref(&outcome));
+        assert_eq!(tally, Tally { runs: 4, inside: 1, wrong: 1, outside: 2, in_vain: 1 });
+        assert!(markdown(&[], &[outcome]).contains("| +2.9 (+2.9) | -4.0 (-4.0) | +50.0* (+50.0) |"));
+    }
+}

@@ -1,0 +1,52 @@
+//! Two runs of a scenario side by side, under each scheme of a case and with each of its seeds.
+
+use pathweave_results::{EndReason, FlowRecord, FlowStatus, RunResult};
+use pathweave_scenario::Loaded;
+use toml::Table;
+
+use crate::validate::catalogue::Case;
+use crate::validate::judge::Trial;
+use crate::validate::run::Missed;
+
+/// One of the two.
+pub(crate) struct Side {
+    /// The name of the run in the error, if messages did not finish.
+    pub(crate) name: &'static str,
+    /// Fields that it sets beside those of the case.
+    pub(crate) set: Table,
+}
+
+/// Runs both sides. `add` takes in each run with the place of its side; what it keeps is of no use where the trial went wrong.
+///
+/// # Errors
+/// If `make` fails, or a scenario is wrong.
+pub(crate) fn run(
+    case: &Case,
+    scheme: &str,
+    sides: &[Side; 2],
+    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
+    mut add: impl FnMut(usize, &RunResult),
+) -> Result<Trial, Missed> {
+    let mut trial = Trial { title: Some(scheme.to_owned()), ..Trial::default() };
+    for seed in 1..=u64::from(case.file.seeds.get()) {
+        for (place, side) in sides.iter().enumerate() {
+            let run = make(&case.load_under(scheme, seed, &side.set)?)?;
+            trial.cpu_s += run.info.cpu_s;
+            let open = run.flows.iter().filter(|flow| flow.status != FlowStatus::Finished).count();
+            if run.info.ended != EndReason::Completed || open > 0 {
+                let (all, name) = (run.flows.len(), side.name);
+                trial.wrong = Some(format!("{name}: {open} of {all} messages did not finish"));
+                return Ok(trial);
+            }
+            add(place, &run);
+            trial.outside.extend(run.info.outside);
+        }
+    }
+    Ok(trial)
+}
+
+/// Mean completion time of the messages, microseconds; 0 without messages.
+pub(crate) fn mean_us(run: &RunResult) -> f64 {
+    let times: Vec<u64> = run.flows.iter().filter_map(FlowRecord::fct_ps).collect();
+    times.iter().sum::<u64>() as f64 / times.len().max(1) as f64 * 1e-6
+}

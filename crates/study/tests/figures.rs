@@ -1,0 +1,96 @@
+//! The table of every published figure, in `docs/papers.md` and on the first page of the documents, is what the recorded results
+//! say. To write it anew: `UPDATE_DOCS=1 cargo test -p pathweave-study --test figures`. To record results:
+//! `pathweave paper NAME --figure ID --record papers/NAME/results.json`.
+
+use std::path::{Path, PathBuf};
+
+use pathweave_study::paper::{
+    Catalogue, RowState, claims_table, figures_text, overview_html, overview_text, rows,
+};
+
+/// Figures and tables of the five publications that have a result: not drawings of a design, not parameters of a set-up.
+const PUBLISHED: usize = 47;
+
+#[test]
+fn every_published_figure_has_a_state() {
+    let rows = rows(&Catalogue::embedded()).unwrap();
+    assert_eq!(rows.len(), PUBLISHED);
+    for row in &rows {
+        let name = format!("{} {}", row.paper, row.name);
+        assert_ne!(row.state, RowState::NotRun, "{name}: {}", row.grounds);
+        assert_eq!(row.state == RowState::NoCounterpart, row.options.is_empty(), "{name}");
+        assert!(row.grounds.ends_with('.'), "{name}: {}", row.grounds);
+    }
+    let mut names: Vec<_> = rows.iter().map(|row| (&row.paper, &row.name)).collect();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), PUBLISHED, "a figure stands twice");
+}
+
+/// Claims change without a new run: the states in the records are those of the claims as they are.
+#[test]
+fn records_are_judged_by_the_claims_as_they_are() {
+    let papers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers");
+    let catalogue = Catalogue::read(&papers).unwrap();
+    for name in catalogue.names() {
+        let paper = catalogue.paper(name).unwrap();
+        let record = paper.record().unwrap();
+        let judged = record.clone().judged_again(&paper).unwrap();
+        if std::env::var_os("UPDATE_DOCS").is_some() && judged != record {
+            let mut text = Vec::new();
+            judged.write(&mut text).unwrap();
+            std::fs::write(papers.join(name).join("results.json"), text).unwrap();
+            continue;
+        }
+        assert!(judged == record, "papers/{name}/results.json is out of date; UPDATE_DOCS=1 judges it anew");
+    }
+}
+
+#[test]
+fn the_documents_have_the_table() {
+    let papers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers");
+    let catalogue = Catalogue::read(&papers).unwrap();
+    let rows = rows(&catalogue).unwrap();
+    let overview = overview_text(&catalogue, &rows, "papers.md").unwrap();
+    check("README.md", "figures", &overview);
+    check("papers.md", "figures", &figures_text(&catalogue, &rows).unwrap());
+}
+
+#[test]
+fn the_pages_of_results_have_every_claim() {
+    let catalogue = Catalogue::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers")).unwrap();
+    for name in catalogue.names() {
+        let paper = catalogue.paper(name).unwrap();
+        if !paper.file.shown.is_empty() {
+            check(&format!("{name}-results.md"), "claims", &claims_table(&paper).unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_overview_is_that_of_the_records() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = overview_html(&Catalogue::read(&root.join("papers")).unwrap()).unwrap();
+    let path = root.join("docs/papers-overview.html");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, page).unwrap();
+        return;
+    }
+    let old = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(old == page, "docs/papers-overview.html is out of date; UPDATE_DOCS=1 writes it anew");
+}
+
+/// Of a document in `docs/`, what is between the two comments that name a part.
+fn check(file: &str, part: &str, text: &str) {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file);
+    let document = std::fs::read_to_string(&path).unwrap();
+    let (begin, end) = (format!("<!-- {part}: written by a test -->\n"), format!("<!-- end of {part} -->"));
+    let (head, rest) = document.split_once(&begin).unwrap_or_else(|| panic!("{file} has no \"{begin}\""));
+    let (old, tail) = rest.split_once(&end).unwrap_or_else(|| panic!("{file} has no \"{end}\""));
+    let text = format!("\n{}\n\n", text.trim());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, format!("{head}{begin}{text}{end}{tail}")).unwrap();
+        return;
+    }
+    assert!(old == text, "docs/{file} is out of date; UPDATE_DOCS=1 writes its table anew");
+}

@@ -1,0 +1,95 @@
+//! Every paper there is: its files are well-formed, its names lead somewhere, its scenarios resolve.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pathweave_study::paper::model::{Of, PlotKind, Series};
+use pathweave_study::paper::{Catalogue, Plan, Selection, Size};
+
+#[test]
+fn every_scenario_of_every_paper_resolves_when_shortened() {
+    assert!(Catalogue::embedded().names().count() > 0);
+    every_scenario_resolves(Size::Quick);
+}
+
+#[test]
+fn every_scenario_of_every_paper_resolves_at_its_own_size() {
+    every_scenario_resolves(Size::Full);
+}
+
+/// Figures are shared out among threads: the largest take a minute. At its own size a sweep begins, and does not go on:
+/// what differs between its values is a number, and to generate the messages of each would take CI minutes more.
+fn every_scenario_resolves(size: Size) {
+    let catalogue = &Catalogue::embedded();
+    let figures_of = |name| catalogue.paper(name).unwrap_or_else(|why| panic!("{why}")).figures;
+    let figures: Vec<(&str, String)> = catalogue
+        .names()
+        .flat_map(|name| figures_of(name).into_iter().map(move |it| (name, it.id)))
+        .collect();
+    let (figures, next) = (&figures, &AtomicUsize::new(0));
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(move || {
+                while let Some((name, id)) = figures.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    resolves(catalogue, name, id, size);
+                }
+            });
+        }
+    });
+}
+
+fn resolves(catalogue: &Catalogue, name: &str, id: &str, size: Size) {
+    let mut paper = catalogue.paper(name).unwrap_or_else(|why| panic!("{why}"));
+    for file in paper.figures.iter_mut().map(|figure| &mut figure.file).filter(|_| size == Size::Full) {
+        // These speak of all values, and are checked where it is shortened.
+        (file.claim, file.published) = Default::default();
+        file.sweep.iter_mut().for_each(|sweep| sweep.values.truncate(1));
+        // A scheme adds nothing that could be wrong, as it runs where it is shortened, unless some panels cannot have it or it
+        // comes with settings.
+        let left_out: Vec<String> = file.panel.iter().flat_map(|panel| panel.without.clone()).collect();
+        let first = file.series[0].name.clone();
+        let rows = file.plot.kind == PlotKind::HeatMap;
+        let matters = |one: &Series| !rows && !one.set.is_empty() || left_out.contains(&one.name);
+        file.series.retain(|one| one.name == first || matters(one));
+    }
+    let only = Selection { figure: Some(id.to_owned()), ..Selection::default() };
+    let plan = Plan::new(paper, &only, size, Some(1)).unwrap_or_else(|why| panic!("{name} {id}: {why}"));
+    let [figure] = &plan.figures[..] else { panic!("{name} {id}: {} figures", plan.figures.len()) };
+    let shortened = size == Size::Quick || figure.figure.file.quick.set.is_empty();
+    assert!(shortened || !figure.figure.file.quick.says.is_empty(), "{name} {id}");
+}
+
+#[test]
+fn every_file_of_a_paper_is_used() {
+    let catalogue = Catalogue::embedded();
+    for name in catalogue.names() {
+        let paper = catalogue.paper(name).unwrap();
+        let scenarios: Vec<_> = paper
+            .figures
+            .iter()
+            .filter_map(|f| f.file.scenario.as_ref()?.as_str().map(str::to_owned))
+            .collect();
+        for file in paper.files() {
+            let figure =
+                file.strip_suffix(".toml").is_some_and(|id| paper.file.figures.iter().any(|f| f == id));
+            let used = file == "paper.toml"
+                || file == "results.json"
+                || figure
+                || scenarios.iter().any(|s| s == file);
+            assert!(used, "papers/{name}/{file} is neither a figure of paper.toml nor a scenario of one");
+        }
+    }
+}
+
+/// A mean completion time never stands alone (UDMP errata E9).
+#[test]
+fn incasts_show_fairness_tail_and_queue_beside_the_mean() {
+    let paper = Catalogue::embedded().paper("udmp").unwrap();
+    let incast = paper.figure("10").unwrap();
+    for of in [Of::Fct, Of::Throughput, Of::Queue] {
+        assert!(incast.file.measure.iter().any(|measure| measure.of == of));
+    }
+    assert_eq!(paper.figure("Figure 6a").unwrap().id, "6a");
+    assert_eq!(paper.figure("fig6A").unwrap().id, "6a");
+}

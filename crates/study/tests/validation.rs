@@ -1,0 +1,156 @@
+//! The committed cases, and what is said of cases that are wrong.
+
+use std::path::Path;
+
+use pathweave_study::validate::{Case, Catalogue, ValidateError, load_all};
+use toml::Table;
+
+fn committed() -> Catalogue {
+    Catalogue::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("validation")).unwrap()
+}
+
+#[test]
+fn every_case_has_a_scenario_that_can_be_run() {
+    let catalogue = committed();
+    let mut names: Vec<&str> = Vec::new();
+    for case in catalogue.cases() {
+        let name = &case.name;
+        names.push(name);
+        let begins = match (&case.file.law, &case.file.packets) {
+            (Some(_), _) => "law-",
+            (None, Some(_)) => "flow-",
+            (None, None) if case.file.one_port.is_some() => "law-",
+            (None, None) => "",
+        };
+        assert!(name.starts_with(begins), "{name}: what it is beside shows in its name");
+        let nothing = Table::new();
+        for set in case.file.experiment.iter().map(|experiment| &experiment.set).chain([&nothing]) {
+            case.load(1, set).unwrap_or_else(|why| panic!("{name}: {why}"));
+        }
+    }
+    for peer in catalogue.peers().keys() {
+        assert!(
+            !catalogue.select(std::slice::from_ref(peer), false).unwrap().is_empty(),
+            "{peer} has no case"
+        );
+    }
+    names.dedup();
+    assert_eq!(names.len(), catalogue.cases().len());
+}
+
+#[test]
+fn what_is_embedded_is_what_is_committed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut embedded = Catalogue::embedded().unwrap();
+    embedded.lay_out(&folder.path().join("inputs")).unwrap();
+    let names =
+        |catalogue: &Catalogue| catalogue.cases().iter().map(|case| case.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&embedded), names(&committed()));
+    for case in embedded.cases() {
+        case.load(1, &Table::new()).unwrap_or_else(|why| panic!("{}: {why}", case.name));
+    }
+}
+
+const PEERS: &str = "[htsim]\nwhat = \"w\"\nsource = \"s\"\ncommit = \"c\"\nbuilt = \"b\"\n";
+
+/// A folder with one case, whose text `change` has changed.
+fn with_case(change: impl Fn(String) -> String) -> Result<Catalogue, ValidateError> {
+    let curve = vec!["5.0"; 101].join(", ");
+    let case = format!(
+        "title = \"t\"\nscheme = \"ecmp\"\ntraffic = \"t\"\nscenario = \"s.toml\"\n[theirs]\npeer = \"htsim\"\ncommand = \"c\"\n\
+         parameters = \"p\"\ndate = \"2026-11-26\"\ncpu_s = 1.0\nflows = 1\ndigest = \"d\"\nmean_us = 5.0\ncurve_us = [{curve}]\n"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    for name in ["cases", "scenarios"] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    write("peers.toml", PEERS);
+    let scenario =
+        "[topology]\nkind = \"star\"\nhosts = 2\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+    write("scenarios/s.toml", scenario);
+    write("cases/one.toml", &change(case));
+    Catalogue::read(folder.path())
+}
+
+#[test]
+fn a_case_that_is_wrong_is_named_with_what_is_wrong() {
+    assert_eq!(with_case(|case| case).unwrap().cases().len(), 1);
+    for (from, to, expected) in [
+        (
+            "peer = \"htsim\"",
+            "peer = \"htsin\"",
+            "theirs.peer: no peer is named \"htsin\" (did you mean \"htsim\"?)",
+        ),
+        ("scenario = \"s.toml\"", "scenario = \"x.toml\"", "no scenario is named \"x.toml\""),
+        ("[5.0, 5.0,", "[5.0,", "theirs.curve_us has 100 values; expected 101"),
+        ("[5.0, 5.0,", "[5.0, 4.0,", "theirs.curve_us: expected times above 0, the smaller ones first"),
+        ("[5.0, 5.0,", "[nan, 5.0,", "theirs.curve_us: expected times above 0, the smaller ones first"),
+        ("mean_us = 5.0", "mean_us = 6.0", "theirs.mean_us = 6"),
+        ("mean_us = 5.0", "mean_us = nan", "theirs.mean_us = NaN"),
+        ("title = \"t\"", "titel = \"t\"", "unknown field `titel`"),
+        (
+            "[theirs]",
+            "[band]\nmean = [1.1, 0.9]\n[theirs]",
+            "band.mean = [1.1, 0.9]: expected two ratios above 0",
+        ),
+        (
+            "[theirs]",
+            "[band]\nmean = [0.9, 1.0]\n[theirs]",
+            "band.mean is wider than usual, and no `cause` names \"mean\"",
+        ),
+        (
+            "[theirs]",
+            "[law]\nkind = \"ring\"\nlink = { rate_gbps = 1.0, delay_ns = 1.0 }\nranks = 2\npackets = 1\npacket_bytes = 1.0\nack_bytes = 1.0\n[theirs]",
+            "has both `theirs` and `law`",
+        ),
+    ] {
+        let why = with_case(|case| case.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(why.contains(expected) && why.contains("cases/one.toml"), "{why}");
+    }
+    let law = "[law]\nkind = \"md1\"\nlink = { rate_gbps = 1.0, delay_ns = 1.0 }\nlinks = 1\npacket_bytes = 1.0\nload = 1.5\n";
+    let of_law = with_case(|case| format!("{}{law}", &case[..case.find("[theirs]").unwrap()]));
+    let why = of_law.unwrap_err().to_string();
+    assert!(why.contains("cases/one.toml: law.load = 1.5: expected a number above 0"), "{why}");
+    let law_less = with_case(|case| case[..case.find("[theirs]").unwrap()].to_owned());
+    assert!(
+        law_less.unwrap_err().to_string().contains("has none of `theirs`, `law`, `packets` and `one_port`")
+    );
+}
+
+/// The scheme comes first, so that fields of it that a case or an experiment sets are set.
+#[test]
+fn a_case_sets_fields_of_its_scheme() {
+    let set = |case: String| case.replace("[theirs]", "[set]\n\"scheme.acks.every_packets\" = 4\n[theirs]");
+    let catalogue = with_case(|case| set(case).replace("\"ecmp\"", "\"rps\"")).unwrap();
+    let [case] = catalogue.cases() else { panic!("one case") };
+    let scheme = |more: &Table| case.load(1, more).unwrap().scenario.scheme;
+    let own = scheme(&Table::new());
+    assert_eq!((own.name.as_str(), own.scheme.acks.every_packets), ("rps*", 4));
+    let more = [("scheme.acks.every_packets".to_owned(), toml::Value::Integer(8))].into_iter().collect();
+    assert_eq!(scheme(&more).scheme.acks.every_packets, 8);
+    let other = [("scheme".to_owned(), toml::Value::String("udmp".to_owned()))].into_iter().collect();
+    assert_eq!(scheme(&other).name, "udmp");
+}
+
+#[test]
+fn what_is_wrong_with_an_experiment_is_known_before_anything_runs() {
+    let experiment = "\n[[experiment]]\ntitle = \"e\"\nset = { \"topology.hosst\" = 3 }\n";
+    let catalogue = with_case(|case| case + experiment).unwrap();
+    let cases: Vec<&Case> = catalogue.cases().iter().collect();
+    load_all(&cases, false).expect("without experiments nothing is wrong");
+    let why = load_all(&cases, true).expect_err("there is no such field").to_string();
+    assert!(why.contains("hosst") && why.contains("case one"), "{why}");
+}
+
+#[test]
+fn names_select_cases_and_peers() {
+    let catalogue = committed();
+    let all = catalogue.select(&[], false).unwrap().len();
+    let quick = catalogue.select(&[], true).unwrap();
+    assert!(!quick.is_empty() && quick.len() < all);
+    let of_peer = catalogue.select(&["csg-htsim".to_owned()], false).unwrap();
+    assert!(of_peer.iter().all(|case| case.peer() == Some("csg-htsim")));
+    let why = catalogue.select(&["law-rin".to_owned()], false).unwrap_err().to_string();
+    assert!(why.starts_with("no case or peer is named \"law-rin\" (did you mean \"law-ring\"?)"), "{why}");
+}

@@ -1,5 +1,0 @@
-//! A new case makes all of them be embedded anew.
-
-fn main() {
-    println!("cargo:rerun-if-changed=data");
-}
