@@ -1,31 +1,31 @@
-//! The rules of ARCHITECTURE.md that a machine can check: who may depend on whom, who may touch the operating
-//! system, and how large a file may grow.
+//! Rules of ARCHITECTURE.md that can be checked automatically: dependencies between crates, access to the operating
+//! system, and the size of files.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Each crate and the crates of ours it may depend on. A crate that is not listed fails the test: give it a place.
+/// Each crate and the workspace crates on which it may depend. A crate that is missing from the list fails the test.
 const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
-    // Where the programs' memory comes from: no code of ours but that.
+    // Memory allocation of the programs.
     ("heap", &[]),
-    // Threads in rounds; what they do it does not know.
+    // Threads that work in rounds, whatever the work is.
     ("crew", &[]),
     ("wire", &["units"]),
-    // What a circuit computes; the policies that are made as circuits use it.
+    // Model of circuits, used by the policies that are implemented as circuits.
     ("hardware", &["units"]),
     ("policy", &["units", "wire", "hardware"]),
     ("transport", &["units", "wire", "policy"]),
     ("secure", &["units", "wire"]),
-    // Above queue pairs and below libfabric's interface; it knows neither.
+    // Tag matching, above queue pairs and below libfabric's interface, independent of both.
     ("tagged", &[]),
     ("fabric", &["units", "wire"]),
     ("topo", &["units"]),
     ("workload", &["units", "topo"]),
     ("results", &["units"]),
-    // What the simulator and the lab do alike with a workload, without I/O.
+    // Handling of workloads shared by the simulator and the lab, without I/O.
     ("execution", &["units", "policy", "transport", "workload", "results"]),
     (
         "sim",
@@ -42,26 +42,26 @@ const ARROWS: &[(&str, &[&str])] = &[
             "execution",
         ],
     ),
-    // Messages as fluids: runs what the simulator is configured with, over the ways that the simulator knows.
+    // Flow-level simulation. It uses the configuration of the simulator, and the simulator's paths.
     ("flow", &["units", "policy", "transport", "fabric", "topo", "workload", "results", "execution", "sim"]),
     (
         "scenario",
         &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "sim", "flow"],
     ),
     ("datapath", &["units", "wire", "policy", "transport", "secure"]),
-    // Rings of bytes between processes of one host: what they carry it does not know.
+    // Byte rings between processes of one host, whatever the content.
     ("neighbour", &[]),
     // The libfabric provider.
     ("ofi", &["units", "tagged", "datapath", "neighbour"]),
-    // Programs for the kernel's virtual machine, and what it is asked about interfaces; for what, they do not know.
+    // BPF programs, and queries of network interfaces, independent of their use.
     ("bpf", &[]),
     ("netlink", &[]),
-    // Frames and neighbours, for backends beside the kernel's network stack.
+    // Frames and neighbour tables, for backends that bypass the kernel's network stack.
     ("ether", &["units", "wire", "netlink"]),
-    // Those backends.
+    // Backends that bypass the kernel's network stack.
     ("xdp", &["units", "datapath", "ether", "bpf", "netlink"]),
     ("dpdk", &["units", "datapath", "ether", "netlink"]),
-    // Of the fabric and the simulator it knows what a run is configured with, and the ideal to compare with.
+    // The lab uses from fabric and simulator only the configuration of a run and the ideal times.
     (
         "lab",
         &[
@@ -78,13 +78,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "netlink",
         ],
     ),
-    // Plans runs and keeps what they leave; whoever uses it executes them.
+    // Plans runs and stores their results. The caller executes the runs.
     ("sweep", &["units", "scenario", "results"]),
-    // Plans runs and judges their results, and keeps finished runs as sweeps do; whoever uses it executes them.
+    // Plans runs, evaluates their results, and stores finished runs as sweeps do. The caller executes the runs.
     ("paper", &["policy", "scenario", "results", "sweep"]),
-    // Judges runs by figures of others and by laws; whoever uses it executes them.
+    // Compares runs with figures of other simulators and with laws. The caller executes the runs.
     ("validate", &["scenario", "results"]),
-    // Measurements over the datapath, and the report of them.
+    // Measurements over the datapath, and their report.
     ("perf", &["heap", "datapath", "xdp", "dpdk"]),
     (
         "cli",
@@ -104,10 +104,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "perf",
         ],
     ),
-    // Bindings: what Python sees of scenarios, runs, sweeps, results and pickers; and the program, for the wheel.
+    // Python bindings of scenarios, runs, sweeps, results and pickers; and the program, for the wheel.
     ("python", &["heap", "units", "policy", "scenario", "results", "sim", "sweep", "cli"]),
-    // Measures every layer alone, so it may see all of them; nothing depends on it.
-    // Feeds any bytes to whatever reads foreign ones.
+    // Fuzz targets for all parsers of untrusted input. Nothing depends on them.
     (
         "fuzz",
         &[
@@ -123,7 +122,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ether",
         ],
     ),
-    // Starts what Verilator made of the circuits; tests compare it with crates of ours.
+    // Runs circuits compiled by Verilator. Tests compare them with workspace crates.
     ("cosim", &[]),
     (
         "bench",
@@ -145,10 +144,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Crates that build without std; `.ci/bare-target` builds them for a target that has none.
+/// Crates that build without std. `.ci/bare-target` builds them for a target without std.
 const NO_STD: &[&str] = &["units", "wire", "hardware", "policy", "transport", "tagged"];
 
-/// Crates that may look at the clock, open sockets and start threads.
+/// Crates that may read the clock, open sockets and start threads.
 const MAY_TOUCH_THE_SYSTEM: &[&str] = &[
     "heap",
     "crew",
@@ -168,14 +167,14 @@ const MAY_TOUCH_THE_SYSTEM: &[&str] = &[
     "cosim",
 ];
 
-/// Lines of code a file may have, tests not counted.
+/// Largest number of lines of code in a file, not counting tests.
 const MAX_CODE_LINES: usize = 500;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace folder")
 }
 
-/// Crates of the workspace and their normal dependencies among each other, without the common prefix.
+/// Returns the crates of the workspace and their normal dependencies among each other, without the common prefix.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
@@ -221,7 +220,7 @@ fn the_arrows_have_no_cycle() {
     }
 }
 
-/// A source file and its text.
+/// Source file and its text.
 struct Source {
     krate: String,
     path: PathBuf,
@@ -232,7 +231,7 @@ impl Source {
     fn shown(&self) -> String {
         self.path.strip_prefix(root()).unwrap_or(&self.path).display().to_string()
     }
-    /// The file is no part of a library or program.
+    /// Returns true if the file is not part of a library or program.
     fn is_test(&self) -> bool {
         let shown = self.shown();
         let folders = ["/tests/", "/testing/", "/examples/", "/benches/"];
@@ -240,7 +239,7 @@ impl Source {
             || shown.ends_with("test.rs")
             || shown.ends_with("tests.rs")
     }
-    /// Numbered lines up to the file's test module, which by custom comes last.
+    /// Iterates over the numbered lines before the file's test module, which comes last by convention.
     fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let until_tests =
             self.text.lines().take_while(|line| *line != "#[cfg(test)]" && *line != "mod tests {");
@@ -282,7 +281,7 @@ fn files_below(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// Places where code contains one of `needles`, as `file:line: needle`.
+/// Returns the places where code contains one of `needles`, as `file:line: needle`.
 fn places(sources: &[&Source], needles: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for source in sources {
@@ -359,7 +358,7 @@ fn every_crate_has_the_workspace_lints() {
     }
 }
 
-/// Paths of one developer's machine have no place in a file others use.
+/// Paths of a developer's machine must not appear in any file.
 #[test]
 fn no_file_names_a_machine() {
     let mut found = Vec::new();
@@ -374,12 +373,13 @@ fn no_file_names_a_machine() {
     {
         files.push(root().join(name));
     }
-    // Assembled, so that this file does not contain them.
+    // The paths are assembled, so that this file does not contain them.
     let machine_paths = ["home", "root", "Users", "work"].map(|folder| format!("/{folder}/"));
     for path in files {
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         for (number, line) in (1..).zip(text.lines()) {
-            // Only where a path begins: `target/work/` or `https://host/work/` are none of a machine.
+            // Only the beginning of a path counts: `target/work/` and `https://host/work/` are not paths of a
+            // machine.
             let begins = |needle: &String| {
                 line.match_indices(needle.as_str()).any(|(at, _)| {
                     at == 0 || line[..at].ends_with(|c: char| c.is_whitespace() || "\"'`=(:".contains(c))
